@@ -13,6 +13,8 @@ DEV_STAMP := $(VENV)/.seatrial-dev
 OLD_BOTO3 := $(CURDIR)/$(VENV)/old-boto3
 # Clients of OpenAI's API that the gate does without.
 OPENAI_CLIENTS := $(VENV)/openai-clients
+# The extra `quality` with lm-eval: 700 MB that the gate does without.
+SUITES := $(VENV)/suites
 LOCKS := pyproject.toml uv.lock package.json package-lock.json tests/browser/package-lock.json scripts/cdk.sh scripts/install.sh scripts/build_charts.mjs
 
 CDK_CONTEXT = -c "environment=$(ENV)" $(if $(ENDPOINT),-c "endpoint=$(ENDPOINT)")
@@ -31,7 +33,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 # With this variable Python compiles aws-cdk-lib anew in every process: 4 s of CPU for each synthesis.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install demo synth diff deploy environment test test-aws clean-aws test-random test-pythons test-flaky test-updates test-failures test-matrix test-recipes test-clients test-mutants mutants data-age renew check lint scoreboard bench bench-load-client check-security lock clean
+.PHONY: help install demo synth diff deploy environment test test-aws clean-aws test-random test-pythons test-flaky test-updates test-failures test-matrix test-recipes test-clients test-suites test-mutants mutants data-age renew check lint scoreboard bench bench-load-client check-security lock clean
 
 help: ## Show this text.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -109,6 +111,13 @@ test-clients: $(DEV_STAMP) $(OPENAI_CLIENTS) ## Ask an endpoint of the embedded 
 $(OPENAI_CLIENTS): $(DEV_STAMP)
 	@$(BIN)/uv venv --quiet --clear --python $(BIN)/python $@
 	@$(BIN)/uv pip install --quiet --python $@/bin/python langchain-openai==1.7.4 litellm==1.110.2
+	@touch $@
+
+test-suites: $(DEV_STAMP) $(SUITES) ## Measure suites of quality with lm-eval itself: GSM8K and IFEval with questions of ours, a task of one's own.
+	@SEATRIAL_SUITES=$(CURDIR)/$(SUITES)/bin/python $(BIN)/pytest tests/quality/test_suites.py $(PYTEST_ARGS)
+
+$(SUITES): $(DEV_STAMP)
+	@UV_PROJECT_ENVIRONMENT=$(CURDIR)/$@ $(BIN)/uv sync --quiet --locked --no-dev --extra quality --python $(BIN)/python
 	@touch $@
 
 data-age: $(DEV_STAMP) ## Tell how old each table of the catalog is, what renews it, and which is older than 90 days (exit 1).

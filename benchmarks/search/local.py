@@ -21,11 +21,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from benchmarks.search.local_endpoint import COMPONENT, ENDPOINT, LocalEndpoint, local_endpoint
-from seatrial_load.aws.credentials import Credentials
 from seatrial_load.documents.request import Load, Objective, TrialRequest, TrialTarget, Workload
 from seatrial_load.documents.result import TrialResult
 from seatrial_load.knee import saturation_knee, slo_knee
-from seatrial_load.trial.dependencies import Tools
 from seatrial_load.trial.run import run_trial
 
 if TYPE_CHECKING:
@@ -39,7 +37,6 @@ REFERENCE = tuple(round(11 * 1.16**step) for step in range(10))
 GATES = (4, 16, 64)
 SWEEP_GATE = 1
 FEWEST = 3  # valid levels that a line is drawn through
-CREDENTIALS = Credentials("AKIDEXAMPLE", "secret", "token")
 LOAD = Load(
     concurrency_levels=DOUBLING,
     requests_per_concurrency=6,
@@ -49,6 +46,7 @@ LOAD = Load(
     request_timeout_s=60.0,
     workers=1,
 )
+SHORT = Workload(input_tokens=16, output_tokens=16, schema="lmi", stream=False)
 
 
 @dataclass(slots=True)
@@ -58,7 +56,9 @@ class Bench:
     endpoint: LocalEndpoint
     until_s: float
 
-    def trial(self, load: Load, *, gate: int, objectives: tuple[Objective, ...] = ()) -> TrialResult:
+    def trial(
+        self, load: Load, *, gate: int, objectives: tuple[Objective, ...] = (), workload: Workload = SHORT
+    ) -> TrialResult:
         """Run one trial in the time that is left."""
         request = TrialRequest(
             endpoint="search",
@@ -71,7 +71,7 @@ class Bench:
                 endpoint_url=self.endpoint.aws.endpoint_url,
             ),
             expected=None,
-            workload=Workload(input_tokens=16, output_tokens=16, schema="lmi", stream=False),
+            workload=workload,
             load=replace(load, budget_s=max(1.0, self.until_s - time.monotonic())),
             objectives=objectives,
             gate_concurrency=gate,
@@ -81,10 +81,7 @@ class Bench:
             fallback_target_concurrency=1.0,
             target_utilization=1.0,
         )
-        tools = Tools(
-            credentials=CREDENTIALS, sagemaker=self.endpoint.sagemaker, calibrates=False, asks_cloudwatch=False
-        )
-        result = run_trial(request, tools=tools)
+        result = run_trial(request, tools=self.endpoint.tools)
         if not isinstance(result, TrialResult):
             raise TypeError("a trial that never pauses has paused")
         return result
@@ -183,7 +180,7 @@ def _print(name: str, result: TrialResult) -> None:
     for level in result.levels:
         print(
             f"  {level.concurrency:4}  {level.output_tok_s or 0:7.0f} tok/s  end-to-end p95 {_e2e_ms(level):7.0f} ms  "
-            f"{level.succeeded}/{level.requests} answered in {level.duration_s or 0:5.1f} s  {level.void_because}"
+            f"{level.succeeded}/{level.requests} answered in {level.duration_s or 0:5.1f} s  {level.invalid_because}"
         )
     if result.request.load.search == "adaptive":
         print("  " + "\n  ".join(f"{step.concurrency}: {step.because}" for step in result.search))

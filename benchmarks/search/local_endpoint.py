@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 import boto3
 
 from seatrial_laptop import lifecycle
+from seatrial_load.aws.credentials import Credentials
+from seatrial_load.trial.dependencies import Tools
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,6 +35,12 @@ class LocalEndpoint:
 
     aws: LocalAws
     sagemaker: SageMakerClient
+
+    @property
+    def tools(self) -> Tools:
+        """What a trial of it needs: the embedded AWS refuses other credentials than its own."""
+        credentials = Credentials(self.aws.access_key_id, self.aws.secret_access_key)
+        return Tools(credentials=credentials, sagemaker=self.sagemaker, calibrates=False, asks_cloudwatch=False)
 
 
 @contextmanager

@@ -11,15 +11,16 @@ _NAMES = {
     "delivery.plain_errors": "plain_errors",
     "endpoint.container_network": "ContainerNetwork HostingVpcEndpoints",
     "endpoint.endpoint_interface": "ILlmEndpoint",
-    "endpoint.endpoint_outputs": "EndpointAlias EndpointOutputs endpoint_values",
-    "endpoint.endpoint_parts": "GuestParts EndpointParts define_parts define_outputs",
+    "endpoint.endpoint_parts": (
+        "EndpointAlias EndpointOutputs endpoint_values TrafficRouter GuestParts EndpointParts define_parts "
+        "define_outputs"
+    ),
     "endpoint.execution_role": "ImageRepository ModelSources RoleOptions ExecutionRole",
     "endpoint.inference_component": "CopyPlacement ComponentCopies AddedComponent AdapterComponent",
     "endpoint.llm_endpoint": "LlmEndpoint define_endpoint endpoint_from_spec",
     "endpoint.output_location": "OutputLocation OutputBucket DataCapture AsynchronousInference AsynchronousLocations",
     "endpoint.serving_container": "ServingArtifact ServingContainer",
     "endpoint.single_model_endpoint": "SingleModelEndpoint",
-    "endpoint.traffic_router": "TrafficRouter",
     "endpoint.variant_instances": (
         "RequestRouting InstanceScaleIn VariantInstances ModelVariant ShadowVariant TrafficShift"
     ),

@@ -4,13 +4,14 @@ from seatrial_cdk.delivery.plain_errors import plain_errors as plain_errors
 from seatrial_cdk.endpoint.container_network import ContainerNetwork as ContainerNetwork
 from seatrial_cdk.endpoint.container_network import HostingVpcEndpoints as HostingVpcEndpoints
 from seatrial_cdk.endpoint.endpoint_interface import ILlmEndpoint as ILlmEndpoint
-from seatrial_cdk.endpoint.endpoint_outputs import EndpointAlias as EndpointAlias
-from seatrial_cdk.endpoint.endpoint_outputs import EndpointOutputs as EndpointOutputs
-from seatrial_cdk.endpoint.endpoint_outputs import endpoint_values as endpoint_values
+from seatrial_cdk.endpoint.endpoint_parts import EndpointAlias as EndpointAlias
+from seatrial_cdk.endpoint.endpoint_parts import EndpointOutputs as EndpointOutputs
 from seatrial_cdk.endpoint.endpoint_parts import EndpointParts as EndpointParts
 from seatrial_cdk.endpoint.endpoint_parts import GuestParts as GuestParts
+from seatrial_cdk.endpoint.endpoint_parts import TrafficRouter as TrafficRouter
 from seatrial_cdk.endpoint.endpoint_parts import define_outputs as define_outputs
 from seatrial_cdk.endpoint.endpoint_parts import define_parts as define_parts
+from seatrial_cdk.endpoint.endpoint_parts import endpoint_values as endpoint_values
 from seatrial_cdk.endpoint.execution_role import ExecutionRole as ExecutionRole
 from seatrial_cdk.endpoint.execution_role import ImageRepository as ImageRepository
 from seatrial_cdk.endpoint.execution_role import ModelSources as ModelSources
@@ -30,7 +31,6 @@ from seatrial_cdk.endpoint.output_location import OutputLocation as OutputLocati
 from seatrial_cdk.endpoint.serving_container import ServingArtifact as ServingArtifact
 from seatrial_cdk.endpoint.serving_container import ServingContainer as ServingContainer
 from seatrial_cdk.endpoint.single_model_endpoint import SingleModelEndpoint as SingleModelEndpoint
-from seatrial_cdk.endpoint.traffic_router import TrafficRouter as TrafficRouter
 from seatrial_cdk.endpoint.variant_instances import InstanceScaleIn as InstanceScaleIn
 from seatrial_cdk.endpoint.variant_instances import ModelVariant as ModelVariant
 from seatrial_cdk.endpoint.variant_instances import RequestRouting as RequestRouting

@@ -129,7 +129,9 @@ def _wrong(scope: Construct, name: str, props: object) -> Iterator[Finding]:
             yield from (
                 Finding(RULE, Place.at(scope.node.path, f"{name}.{field}.{each}"), "is no text") for each in others
             )
-        elif (expected := _expected(key, kind, value)) is not None and not _is_token(value):
+        elif (expected := _expected(key, kind, value)) is not None and not (
+            hasattr(value, "__jsii_type__") or (isinstance(value, (str, int, float)) and Token.is_unresolved(value))
+        ):
             yield Finding(RULE, Place.at(scope.node.path, f"{name}.{field}"), f"is {value!r}; it is {expected}")
 
 
@@ -147,11 +149,6 @@ def _expected(key: str, kind: str, value: object) -> str | None:
     is_flag = isinstance(value, bool) and plain in {"int", "float"}
     fits = (isinstance(value, types) and not is_flag) or (value is None and optional == "None")
     return None if fits or optional not in {"", "None"} else text
-
-
-def _is_token(value: object) -> bool:
-    """Return whether a value is a token; the CDK takes no tuple for one."""
-    return hasattr(value, "__jsii_type__") or (isinstance(value, (str, int, float)) and Token.is_unresolved(value))
 
 
 def _refused(scope: Construct, name: str, props: object) -> Iterator[Finding]:

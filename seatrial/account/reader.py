@@ -126,12 +126,12 @@ class AwsReader:
     Attributes:
         calls: The operations.
         is_strict: What can't be read is raised, as `aws_failures` does; what is absent is still a response.
-        not_asked: What could not be read, each with the reason.
+        unreadable: What could not be read, each with the reason.
     """
 
     calls: AwsCalls
     is_strict: bool = False
-    not_asked: list[str] = field(default_factory=list)
+    unreadable: list[str] = field(default_factory=list)
 
     def read(self, what: str, service: str, operation: str, /, **arguments: object) -> AwsAnswer:
         """Call once; `what` names it where it could not be read."""
@@ -171,8 +171,8 @@ class AwsReader:
             raise BenchError.of("SEA504", because, where=what)
         line = f"{what}: {because}"
         # The same question may be put for several resources; that it failed is reported once.
-        if line not in self.not_asked:
-            self.not_asked.append(line)
+        if line not in self.unreadable:
+            self.unreadable.append(line)
         return AwsAnswer("not asked")
 
 

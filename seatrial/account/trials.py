@@ -108,18 +108,17 @@ def look(documents: Documents, endpoint_name: str, *, now_s: float) -> LiveTrial
     request_id = f"{owner['request_id']}"
     key = f"{owner['document']}"
     document = documents.read(key) if key else None
+    outcome = {} if document is None else json.loads(document)
     # A trial whose runner died writes nothing any more; after the longest time of one it is not waited for.
     has_expired = document is None and now_s - float(f"{owner['seen_at_s']}") >= LONGEST_ORDER_S
-    if not key or has_expired:
-        return LiveTrial(request_id=request_id)
-    if document is not None and json.loads(document).get("untried"):
+    if not key or has_expired or outcome.get("untried"):
         return LiveTrial(request_id=request_id)
     folder = f"runs/{endpoint_name}/{request_id}"
     text = documents.read(f"{folder}/progress.json")
     levels = () if text is None else TrialProgress.from_json(text).levels
     measured = {level.concurrency for level in levels}
     level = _read(documents, f"{folder}/level.json")
-    error = "" if document is None else f"{json.loads(document).get('error', '')}"
+    error = f"{outcome.get('error', '')}"
     return LiveTrial(
         request_id=request_id,
         is_due=True,

@@ -30,6 +30,7 @@ from seatrial.cli.prices import prices
 from seatrial.cli.probe import probe_command
 from seatrial.cli.products import products
 from seatrial.cli.promote import promote_command
+from seatrial.cli.quality import quality_command
 from seatrial.cli.render import render_command
 from seatrial.cli.report import report_command
 from seatrial.cli.schema import schema_command
@@ -89,6 +90,7 @@ _COMMANDS: dict[str, dict[Callable[..., None] | typer.Typer, str]] = {
         bench_command: "Load an endpoint: how much it carries, is the SLO met.",
         probe_command: "Measure whether a cheaper deployment would do.",
         compare_command: "Measure two recipes: speed, cost, quality.",
+        quality_command: "Score an endpoint: GSM8K, IFEval, suites of yours.",
         calibrate_command: "Fit predictions to what you measured.",
         report_command: "Write a trial's report as HTML, Markdown and JSON.",
     },

@@ -18,7 +18,15 @@ from seatrial.cli.support.options import environments_folder
 from seatrial.cli.support.probing import watched
 from seatrial_base.errors import BenchError
 from seatrial_base.terminal import end_when_interrupted, scratch_folder, show, show_lines
-from seatrial_load.cli.files import BaselineResult, Unwritten, check_folder, keeping, measured_trial, prompted
+from seatrial_load.cli.files import (
+    BaselineResult,
+    Unwritten,
+    check_folder,
+    exit_code,
+    keeping,
+    measured_trial,
+    prompted,
+)
 from seatrial_load.cli.requests import Mistakes, Written, as_mistakes, server_request, trial_files, with_options
 from seatrial_load.documents.options import OPTIONS, OUTPUT, PROMPTS, TARGET
 
@@ -59,7 +67,7 @@ Output = Annotated[
     Path | None,
     typer.Option("--output", "-o", metavar="DIR", help="Write the report to this folder.", rich_help_panel=OUTPUT),
 ]
-FAILED = 1
+UNFINISHED = "unfinished.json"  # in the folder of the report until it is there: the result so far
 MOST_EXACT_PROMPTS = 5_000  # past them the first comes again: a tokenizer counts each several times
 
 
@@ -90,9 +98,14 @@ def _annotation(row: CommandOption) -> object:
     return Annotated[(list[str] if row.option.repeats else row.kind) | None, option]
 
 
-def _deployed_request(
+def deployed_request(
     spec: Path | None, environment: str | None, environments: Path | None, written: Written, mistakes: Mistakes
 ) -> tuple[TrialRequest, Plan]:
+    """Return the trial of a deployed endpoint under the load of its spec and of the options.
+
+    Raises:
+        SpecError: With every mistake of the command line, the spec and its lock.
+    """
     mistakes.combinations()
     mistakes.speed(trial_files(written).speed)
     from seatrial.deployment.load import load_deployment
@@ -172,8 +185,9 @@ def bench_command(
     """Load an endpoint, find its knee and judge it.
 
     With SPEC it refuses to measure unless what is live is what the stack deployed. With --url it loads any server that
-    speaks OpenAI's API. It exits with 0 when the trial passes, 2 when the command line is wrong, else with 1: also when
-    more than 1 % of the requests of a level of --url failed.
+    speaks OpenAI's API. It exits with 0 when the trial passes, 2 when the command line is wrong, 130 when it was
+    interrupted, else with 1: also when more than 1 % of the requests of a level of --url failed. The first interruption
+    ends the trial with what was measured, the second at once.
     """
     end_when_interrupted()
     files = trial_files(written)
@@ -197,28 +211,40 @@ def bench_command(
                 mistakes.add("--url", "can't be combined with SPEC or --environment")
             request = server_request(written, mistakes)
         else:
-            request, plan = _deployed_request(spec, environment, environments, written, mistakes)
+            request, plan = deployed_request(spec, environment, environments, written, mistakes)
         check_folder(output)
+        unfinished = None if output is None else output / UNFINISHED
         baseline = None if against is None else BaselineResult(result=read_result(against), uri=against)
         with (
             exact_prompts(request, tokenizer, files) as prompt_files,
             prompted(request, prompt_files) as (sourced, file),
             keeping(files.records, unwritten) as keep,
         ):
-            result = measured_trial(sourced, keep, file, speed=files.speed, baseline=baseline, show=watched)
+            result = measured_trial(
+                sourced, keep, file, speed=files.speed, baseline=baseline, show=watched, unfinished=unfinished
+            )
     from seatrial.report.document.jumpstart import is_jumpstart
+    from seatrial.report.planned import is_comparable
     from seatrial.report.terminal.trial import conclusion_view, jumpstart_view
     from seatrial.report.write import write_trial_report
+
+    if spec is not None and plan is not None and is_comparable(result, plan):
+        from seatrial.planner.calibration import with_random_arrivals
+        from seatrial.specs.load import load_spec
+
+        loaded = load_spec(spec, environment or "", environments=environments_folder(environments, spec))
+        result = with_random_arrivals(result, plan, loaded)
 
     if is_jumpstart(result):
         show(jumpstart_view(result, plan))
     show_lines(conclusion_view(result))
     # The verdict is shown before a file that can't be written is refused: the measurement was paid for.
-    if output is not None:
+    if output is not None and unfinished is not None:
         try:
             typer.echo(write_trial_report(result, plan, output).html.as_posix())
+            unfinished.unlink(missing_ok=True)
         except BenchError as error:
             unwritten.problems.extend(error.problems)
     unwritten.raise_if_any()
-    if result.verdict.status != "pass":
-        raise typer.Exit(FAILED)
+    if code := exit_code(result):
+        raise typer.Exit(code)

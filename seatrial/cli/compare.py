@@ -60,7 +60,8 @@ def compare_command(
         list[str],
         typer.Argument(
             metavar="[SPEC] A B",
-            help="The endpoint's YAML file and two recipes, as in `chat.yaml none awq+kv_fp8`; or two result files.",
+            help="The endpoint's YAML file and two recipes, as in `chat.yaml none awq+kv_fp8`; or two result files, "
+            "also of `seatrial quality`.",
             show_default=False,
         ),
     ],
@@ -118,6 +119,7 @@ def compare_command(
     from seatrial.probe.recipes import results_folder
     from seatrial.quality.recipe_comparison import compare_recipes
     from seatrial.quality.recipe_result import read_recipe_result
+    from seatrial.quality.suites import holds_suites
     from seatrial.specs.load import load_spec
     from seatrial.specs.recipe import parse_recipe, recipe_name
 
@@ -126,6 +128,9 @@ def compare_command(
     inputs = {"the evaluation set": evaluation_set}
     if len(what) == len("AB"):
         inputs |= {"A": Path(what[0]), "B": Path(what[1])}
+        if all(map(holds_suites, map(Path, what))):
+            _compare_suites(*map(Path, what), is_written=output is not None or output_format != "text")
+            return
         _check_output(output, inputs)
         a, b = (read_recipe_result(Path(path)) for path in what)
     else:
@@ -178,6 +183,19 @@ def _check_usage(what: Sequence[str], environment: str | None, measuring: dict[s
         problems.append(Finding(RULE, Place.at(WHERE, "--environment"), "SPEC needs an environment", "add `-e ENV`"))
     if problems:
         raise SpecError(problems)
+
+
+def _compare_suites(a: Path, b: Path, *, is_written: bool) -> None:
+    from seatrial.cli.quality import show_comparison
+    from seatrial.quality.suites import compare_suites, read_suites
+
+    if is_written:
+        message = "results of suites are shown as text alone"
+        raise SpecError.of(RULE, message, where=WHERE, field="--output", hint="leave out --output and --format")
+    compared = compare_suites(read_suites(a), read_suites(b))
+    show_comparison(compared, a.name, b.name)
+    if compared.worse:
+        raise typer.Exit(REFUSED)
 
 
 def _check_output(output: Path | None, inputs: dict[str, Path | None]) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import time
 from contextlib import contextmanager
+from itertools import pairwise
 from threading import Lock
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,14 +15,15 @@ from seatrial.cli.support.options import EnvironmentName, EnvironmentsFolder, en
 from seatrial.cli.support.specs import endpoint_file
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
 
+    from mypy_boto3_s3 import S3Client
     from rich.status import Status
 
     from seatrial.account.trials import LiveTrial
     from seatrial.deployment.document import Deployment
-
-FAILED = 1
+    from seatrial.operations.deployment_outcome import Snapshot
 
 
 def deploy_command(
@@ -35,16 +38,21 @@ def deploy_command(
     environments: EnvironmentsFolder = None,
     *,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Deploy without asking.")] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="Show the CDK CLI's diagnosis of a failure; a file has it anyway.")
+    ] = False,
 ) -> None:
-    """Run `cdk deploy` of one endpoint, and show its trial level by level meanwhile; exit 1 when it fails.
+    """Run `cdk deploy` of one endpoint, and show its trial level by level meanwhile; exit 0 when it serves.
 
-    The lock is checked first. In a terminal the last line shows the state of both; elsewhere each line is complete.
-    Ctrl-C ends the CDK CLI, and CloudFormation continues. With `--yes`, or with `-- --require-approval never`, it
-    deploys without confirmation.
+    The last line tells what happened, the verdict, what serves and where the report is; each outcome but success has
+    an exit code of its own. The lock is checked first. In a terminal a line at the bottom shows the state meanwhile;
+    elsewhere each line is complete. Ctrl-C ends the CDK CLI, and CloudFormation continues. With `--yes`, or with
+    `-- --require-approval never`, it deploys without confirmation.
     """
     from seatrial.cli.support.probing import confirm
     from seatrial.deployment.load import load_deployment
     from seatrial.operations.app import APPROVAL, deploy_command_of, run_cdk, trial_looked_at
+    from seatrial.operations.deployment_outcome import DeployResult, OutcomeKind, outcome_before, outcomes_of
     from seatrial_base.terminal import end_when_interrupted
     from seatrial_base.units import hourly_words
 
@@ -54,41 +62,82 @@ def deploy_command(
     deployment = load_deployment(file, folder, environment)
     more = cdk_options or []
     root, command = deploy_command_of(file, folder, deployment, more)
-    look = _looks_of(deployment)
+    # What is read must be of the account that the CDK CLI deploys to.
+    if profile := dict(pairwise(" ".join(more).replace("=", " ").split())).get("--profile"):
+        os.environ["AWS_PROFILE"] = profile
+    look, snapshot = _account(deployment)
     approved = [APPROVAL, "never"] in [more[at : at + 2] for at in range(len(more))]
-    place = deployment.environment
+    place, stack = deployment.environment, deployment.stack_name
     account = place.account or "the account of your credentials"
+
+    def end(outcome: DeployResult, log: Sequence[str] = ()) -> int:
+        code = outcome.kind.value.code
+        if code and log:
+            typer.echo(f"details: {_write_log(root / '.seatrial' / 'deploy' / f'{stack}.log', log)}")
+        typer.echo(outcome.line(endpoint, environment))
+        return code
+
+    before = snapshot()
+    if (refused := outcome_before(before)) is not None:
+        raise typer.Exit(end(refused))
     cost = hourly_words(deployment.plan.cost.usd_per_hour, deployment.endpoint.budget.discount)
     lines = (
-        f"deploys {deployment.stack_name} in {account}, {place.region}: {cost}",
+        f"deploys {stack} in {account}, {place.region}: {cost}",
+        f"before: {before.state}",
         f"`seatrial diff {deployment.endpoint.name} -e {place.name}` shows what it changes",
     )
     confirm(lines, yes=yes or approved or place.is_embedded)
-    with _view(deployment.stack_name) as view:
-        with trial_looked_at(look, view.trial):
-            code = run_cdk(command, root, view.line)
-        view.conclude()
-    if code:
-        raise typer.Exit(FAILED)
+    with _view(stack, is_whole=verbose) as view:
+        try:
+            with trial_looked_at(look, view.trial):
+                exit_code = run_cdk(command, root, view.line)
+        except KeyboardInterrupt:
+            # Nothing is read: the process may be ended within seconds.
+            because = f"what has begun of stack {stack}, its trial too, goes on in CloudFormation"
+            end(DeployResult(OutcomeKind.INTERRUPTED, because, "deploy again once it is at rest"), view.kept)
+            raise
+    after = snapshot()
+    typer.echo(f"after: {after.state}")
+    error = view.error or f"the CDK CLI ended with {exit_code}, and did not change stack {stack}"
+    outcomes = outcomes_of(before, after, deployment, error if exit_code or not view.says_unchanged else "")
+    if code := end(next(outcomes), view.kept):
+        raise typer.Exit(code)
 
 
-def _looks_of(deployment: Deployment) -> Callable[[], LiveTrial | None]:
-    """Return a function that reads the endpoint's last trial; before the first deployment it reads none."""
+def _write_log(path: Path, log: Sequence[str]) -> Path | str:
+    """Write what the CDK CLI wrote, credentials masked, for its owner alone; return path or problem."""
+    from seatrial_base.secrets import redacted
+
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.unlink(missing_ok=True)
+        # A new file: one that is there may have another mode, or be a link.
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+            # As one text: a credential may span lines.
+            file.write(redacted("\n".join(log)))
+    except OSError as error:
+        return f"{path} can't be written: {error.strerror}"
+    return path
+
+
+def _account(deployment: Deployment) -> tuple[Callable[[], LiveTrial | None], Callable[[], Snapshot]]:
+    """Return functions that read the endpoint's last trial (before the first deployment none), and its state."""
     import boto3
 
     from seatrial.account.clients import check_account
-    from seatrial.account.reader import aws_failures
+    from seatrial.account.reader import AwsReader, Boto3Calls, aws_failures
     from seatrial.account.trials import Bucket, describe_stack, look
     from seatrial.deployment.document import service_stack
+    from seatrial.operations.deployment_outcome import take_snapshot
     from seatrial_base.errors import BenchError
 
     place = deployment.environment
     with aws_failures(place.name):
-        sts, cloudformation, s3 = (
+        sts, cloudformation = (
             boto3.client("sts", region_name=place.region),
             boto3.client("cloudformation", region_name=place.region),
-            boto3.client("s3", region_name=place.region),
         )
+        s3: S3Client = boto3.client("s3", region_name=place.region)
     check_account(place, sts)
 
     def look_at() -> LiveTrial | None:
@@ -99,15 +148,18 @@ def _looks_of(deployment: Deployment) -> Callable[[], LiveTrial | None]:
         except BenchError:
             return None
 
-    return look_at
+    return look_at, lambda: take_snapshot(deployment, AwsReader(Boto3Calls(place.region)), s3)
 
 
 class _View:
     """Writes lines of the CDK CLI and of the trial; `status` is the last line of a terminal, where there is one."""
 
-    def __init__(self, title: str, status: Status | None) -> None:
+    def __init__(self, title: str, status: Status | None, *, is_whole: bool = False) -> None:
         from seatrial.cli.trial import TrialLines
 
+        self.says_unchanged, self.error = False, ""
+        self._is_whole, self._diagnoses, self._reads = is_whole, False, False
+        self.kept: list[str] = []
         # Lines come from the CLI and from the looks at the trial, in two threads: without the lock they would mix.
         self._title, self._status, self._lock = title, status, Lock()
         self._began_s, self._detail = time.monotonic(), "synthesizes"
@@ -115,37 +167,40 @@ class _View:
         self._seen: LiveTrial | None = None
 
     def line(self, text: str) -> None:
-        """Write a line of the CDK CLI."""
+        """Write a line of the CDK CLI; those of its diagnosis are only kept, unless all are wanted."""
+        from seatrial_base.secrets import redacted
+
+        self.kept.append(text)
+        words = text.strip()
         if self._seen is None and "_IN_PROGRESS" in text:
             self._detail = "CloudFormation deploys"
-        self._write(text)
+        self.says_unchanged |= words.endswith(f"{self._title} (no changes)")
+        # From here on the CDK CLI diagnoses a failure: logs of the trial's function, links.
+        self._diagnoses |= words.startswith("❌")
+        # The reason is its first paragraph; of an app that fails, the first line with a rule.
+        self._reads = bool(words) and (self._reads or words.startswith("❌"))
+        if self._reads or (": SEA" in words and not self.error):
+            self.error = f"{self.error} {words}".lstrip("❌ ")
+        if self._is_whole or not self._diagnoses:
+            self._write(redacted(text))
 
     def line_of_trial(self, text: str) -> None:
         """Write a line of the trial."""
         self._write(f"trial: {text}")
 
     def trial(self, seen: LiveTrial) -> None:
-        """Write what is new of the trial."""
+        """Write what is new of the trial; a request that needs none, as that of a rollback, is no news of it."""
         from seatrial_base.units import minutes
 
+        if not seen.is_due:
+            return
         self._seen = seen
         self._detail = "CloudFormation deploys"
-        if seen.is_due and not seen.has_ended:
+        if not seen.has_ended:
             loading = "proves the endpoint" if seen.loading is None else f"loads {seen.loading} in flight per copy"
             self._detail = f"trial: {loading}, {minutes(seen.left_s)} left"
         self._lines.write(seen, self._title)
         self._update()
-
-    def conclude(self) -> None:
-        """Write the verdict, where there is one."""
-        from seatrial_load.cli.show import knee_line
-
-        if self._seen is not None and self._seen.result is not None:
-            verdict = self._seen.result.verdict
-            self.line_of_trial(f"verdict: {verdict.status}: {verdict.because}")
-            self.line_of_trial(knee_line(self._seen.result))
-        elif self._seen is not None and self._seen.error:
-            self.line_of_trial(self._seen.error)
 
     def _write(self, text: str) -> None:
         with self._lock:
@@ -162,12 +217,12 @@ class _View:
 
 
 @contextmanager
-def _view(title: str) -> Iterator[_View]:
+def _view(title: str, *, is_whole: bool) -> Iterator[_View]:
     from seatrial_base.terminal import console
 
     terminal = console(markup=True)
     if not terminal.is_terminal:
-        yield _View(title, None)
+        yield _View(title, None, is_whole=is_whole)
         return
     with terminal.status(title) as status:
-        yield _View(title, status)
+        yield _View(title, status, is_whole=is_whole)

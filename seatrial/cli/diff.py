@@ -15,9 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from seatrial.documents.live import RaisedAlarm
-    from seatrial.operations.synthesis import StackSource
     from seatrial_base.findings import Finding, Format
-    from seatrial_lint.cloudformation.template import Template
 
 CHANGES = 1
 
@@ -147,7 +145,18 @@ def _update(
         elif base is not None:
             name, old = f"revision {base}", synthesize_revision(source, base, scratch / "base")
         else:
-            name, old = "the deployed stack", _deployed(source)
+            import boto3
+
+            from seatrial.account.clients import check_account
+            from seatrial.account.reader import aws_failures
+            from seatrial.operations.synthesis import deployed_template
+
+            region = source.environment.region
+            with aws_failures(source.stack_name):
+                cloudformation = boto3.client("cloudformation", region_name=region)
+                identity = boto3.client("sts", region_name=region)
+            check_account(source.environment, identity)
+            name, old = "the deployed stack", deployed_template(source, cloudformation)
             reader, live = AwsReader(Boto3Calls(deployment.environment.region)), deployment.endpoint_name
             raised = raised_alarms(live, component_names(live, reader), reader)
         new = synthesize(source, scratch / "new", fix_forward_context() if fix_forward else None)
@@ -168,21 +177,6 @@ def fix_forward_context() -> dict[str, str]:
 
     name, _, value = ROLLBACK_ALARMS_OFF.partition("=")
     return {name: value}
-
-
-def _deployed(source: StackSource) -> Template:
-    import boto3
-
-    from seatrial.account.clients import check_account
-    from seatrial.account.reader import aws_failures
-    from seatrial.operations.synthesis import deployed_template
-
-    region = source.environment.region
-    with aws_failures(source.stack_name):
-        cloudformation = boto3.client("cloudformation", region_name=region)
-        identity = boto3.client("sts", region_name=region)
-    check_account(source.environment, identity)
-    return deployed_template(source, cloudformation)
 
 
 def _json(document: dict[str, object]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 import sys
 import time
@@ -18,7 +19,7 @@ from seatrial.cli.support.options import (
     LiveRegion,
     environments_folder,
 )
-from seatrial.cli.support.specs import ENDPOINTS, live_name, own_region
+from seatrial.cli.support.specs import ENDPOINTS, live_name, own_region, refuse_options
 from seatrial_base.errors import BenchError, SeatrialError, SpecError
 from seatrial_base.findings import Finding, Place
 from seatrial_base.units import counted
@@ -68,17 +69,12 @@ def doctor_command(
 
     is_text = reason is not None or log is not None
     of_endpoint = {"ENDPOINT": endpoint, "-e": environment, "--region": region, "--fix": fix}
-    places = (
+    refuse_options(
+        "leave it out, or add what it needs",
         (not fix, "{} needs --fix", {"--dry-run": dry_run, "--yes": yes}),
         (is_text, "{} is of an endpoint, and a text is explained without one", of_endpoint),
         (not is_text, "{} needs --reason or --log", {"--image": image, "--instance-type": instance_type}),
     )
-    misplaced = [(name, text) for is_so, text, given in places for name, value in given.items() if is_so and value]
-    if misplaced:
-        hint = "leave it out, or add what it needs"
-        raise SpecError(
-            Finding("SEA108", Place("command line", field=name), text.format(name), hint) for name, text in misplaced
-        )
     if is_text:
         _explain_text(reason or "", log, image, instance_type, output_format)
     if endpoint is None:
@@ -117,6 +113,8 @@ def _explain_text(
     if not (reason.strip() or lines):
         hint = "give the failure reason with --reason, or lines of the container's log"
         raise SpecError.of("SEA106", "the text is empty", where="command line", hint=hint)
+    if lines and len(lines) > LAST_LINES:
+        typer.echo(f"of {len(lines):,} lines, the last {LAST_LINES:,} were searched", err=True)
     shortened = None if lines is None else tuple(line[:LONGEST_LINE] for line in lines[-LAST_LINES:])
     diagnoses = text_diagnoses(printable(redacted(reason)), shortened, image=image or "", instance_type=instance_type)
     if output_format == "text":
@@ -141,9 +139,11 @@ def _read(log: Path) -> str:
         try:
             content = read_file_bytes(log)
         except OSError as error:
-            hint = "name a file, or - for the standard input"
+            hint = "name a file, or - for the standard input, with the end of a longer one: tail -n 5000"
             raise SpecError.of("SEA101", f"{error.strerror}", where=f"{log}", hint=hint) from error
-    return content.decode(errors="replace")
+    # As PowerShell redirects an output.
+    is_utf_16 = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    return content.decode("utf-16" if is_utf_16 else "utf-8-sig", errors="replace")
 
 
 def _examined(query: EndpointQuery) -> tuple[Examination, tuple[Finding, ...]]:
@@ -163,9 +163,8 @@ def _query(endpoint: str, environment: str | None, environments: Path | None, re
     from seatrial_load.aws.container_metrics import cloudwatch_promql
 
     if environment is not None:
-        if region is not None:
-            message = "--region contradicts --environment, which has a region"
-            raise SpecError.of("SEA108", message, where="command line", field="--region", hint="leave one of them out")
+        contradicts = "{} contradicts --environment, which has a region"
+        refuse_options("leave one of them out", (True, contradicts, {"--region": region}))
         from seatrial.account.clients import account_clients, check_account
         from seatrial.deployment.document import endpoint_name, stack_name
         from seatrial.specs.load import load_environment

@@ -89,10 +89,11 @@ def compare_recommendation(
     from seatrial.account.reader import aws_failures, error_sentence
     from seatrial.locks.locked_plan import read_locked_plan
     from seatrial.operations.recommendations import recommendation_table
+    from seatrial.report.terminal.tables import table_view
     from seatrial.specs.load import load_spec
     from seatrial.specs.prices import list_price
     from seatrial_base.files import read_text
-    from seatrial_base.table import aligned_lines
+    from seatrial_base.terminal import show
     from seatrial_base.text import json_document
 
     if (job is None) == (file is None):
@@ -112,7 +113,8 @@ def compare_recommendation(
             answer = dict(client.describe_ai_recommendation_job(AIRecommendationJobName=job))
     whole = answer if isinstance(answer, dict) else {}
     table = recommendation_table(plan, whole, job or f"{file}", lambda name: list_price(name, loaded))
-    typer.echo("\n".join(aligned_lines(table)))
+    show(table_view(table))
+    typer.echo(table.caption)
 
 
 def _deployment(spec: Path, environment: str, environments: Path | None) -> Deployment:

@@ -45,7 +45,7 @@ def report_command(
     plan, outlook = None, None
     if spec is not None:
         from seatrial.locks.locked_plan import read_locked_plan
-        from seatrial.planner.calibration import outlook_of
+        from seatrial.planner.calibration import outlook_of, with_random_arrivals
         from seatrial.report.planned import is_comparable, plan_of_trial
         from seatrial.specs.load import load_spec
 
@@ -55,6 +55,7 @@ def report_command(
         # A calibration corrects the plan that was tried: a trial of another one does not measure its constants.
         if plan_of_trial(measured, plan) is not None and is_comparable(measured, plan):
             outlook = outlook_of(measured, plan, loaded)
+            measured = with_random_arrivals(measured, plan, loaded)
     written = write_trial_report(measured, plan, output, outlook=outlook)
     if is_jumpstart(measured):
         from seatrial.report.terminal.trial import jumpstart_view

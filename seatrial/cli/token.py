@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from seatrial.cli.support.options import EnvironmentsFolder, LiveEndpoint, LiveEnvironment, LiveRegion
-from seatrial.cli.support.specs import live_name, own_region
-from seatrial_base.errors import SpecError
+from seatrial.cli.support.specs import live_name, own_region, refuse_options
 
 LONGEST_MINUTES = 720
 
@@ -43,16 +42,8 @@ def token_command(
     if environment is None:
         place, named = region or own_region(), (endpoint, component)
     else:
-        from seatrial_base.findings import Finding, Place
-
-        given = [name for name, value in (("--component", component), ("--region", region)) if value is not None]
-        if given:
-            raise SpecError(
-                Finding(
-                    "SEA108", Place("command line", field=name), f"{name} contradicts --environment", "leave it out"
-                )
-                for name in given
-            )
+        given = {"--component": component, "--region": region}
+        refuse_options("leave it out", (True, "{} contradicts --environment", given))
         import boto3
 
         from seatrial.account.reader import aws_failures

@@ -127,7 +127,7 @@ class TrialLines:
             hint = "fix the cause and deploy again"
             raise BenchError.of("SEA507", seen.error, where=endpoint_name, hint=hint)
         if seen.result is None:
-            message = "the last deployment changed nothing that needs a trial"
+            message = "the last deployment needed no trial: it changed nothing that is tried, or was rolled back"
             hint = "see the last result: stack output TrialResultUri"
             raise BenchError.of("SEA521", message, where=endpoint_name, hint=hint)
         typer.echo(f"verdict: {seen.result.verdict.status}: {seen.result.verdict.because}")
@@ -139,4 +139,4 @@ class TrialLines:
 def _beginning(seen: LiveTrial, endpoint_name: str) -> str:
     if not seen.request_id:
         return f"waiting for the deployment of {endpoint_name} to start a trial"
-    return f"the trial of {endpoint_name}" if seen.is_due else f"{endpoint_name} was deployed without a trial"
+    return f"the trial of {endpoint_name}" if seen.is_due else f"the last change of {endpoint_name} needed no trial"

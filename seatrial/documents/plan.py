@@ -138,6 +138,8 @@ class Cost(SealedModel):
         savings_plan_usd_per_hour: All planned instances under a Savings Plan; `None`, and not written, when unknown.
         purchase: How the instance hours are bought whose price this is; not written on demand.
         on_demand_usd_per_hour: All planned instances on demand, where they are bought otherwise.
+        usd_per_session: Of a conversation, or of an agent's session with its sub-agents, at the planned load; not
+            written of single requests.
     """
 
     usd_per_hour: float | None
@@ -150,6 +152,7 @@ class Cost(SealedModel):
     savings_plan_usd_per_hour: float | None = model_field(None, since="0.1")
     purchase: Purchase = model_field("on_demand", since="0.2")
     on_demand_usd_per_hour: float | None = model_field(None, since="0.2")
+    usd_per_session: float | None = model_field(None, since="0.2")
 
 
 class SizedDeployment(FrozenModel):

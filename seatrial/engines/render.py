@@ -65,17 +65,11 @@ def render_plan(
             SEA137 for what would be replaced when it is deployed; SEA111 for what a template loads and a rail forbids.
     """
     engine = _engine(plan)
-    problems = list(_extra_option_problems(loaded, engine))
-    if problems:
-        raise RenderError(problems)
     source = model_source(loaded)
-    longest_prompt = plan.max_model_len.value - loaded.endpoint.workload.output_tokens
-    if plan.engine.value == "tgi" and not is_on_neuron(plan) and plan.max_num_batched_tokens.value < longest_prompt:
-        message = f"{plan.max_num_batched_tokens.value} prefill tokens are below the longest prompt, {longest_prompt}"
-        path = ("serving", "overrides", "max_num_batched_tokens")
-        raise RenderError([loaded.problem(path, "SEA305", message, f"set it to at least {longest_prompt}")])
     # Mounted weights fill the model's folder, where a packaged file would be.
     form: Form = "properties" if packaged and engine == "lmi" and not source.is_mounted else "env"
+    if problems := list(_problems(loaded, plan, engine, form)):
+        raise RenderError(problems)
     project = repository_root(loaded.path) / "serving_templates"
     own = templates or (project if project.is_dir() else None)
     rendered = _rendered(loaded, plan, source, form, own)
@@ -92,9 +86,6 @@ def render_plan(
     # A template of the repository may write what no field of the spec holds, which the reader has searched.
     refuse_credentials({**rendered.files, **texts}, where=where)
     refuse_replaced(texts, where=where)
-    if loaded.endpoint.serving.code is not None and not rendered.files and loaded.endpoint.model.hub_id is not None:
-        message = "this engine reads its configuration from the environment and runs no custom code"
-        raise RenderError([loaded.problem(FIELD, "SEA368", message, "leave it out, or serve with lmi")])
     # No option: the container passes SM_VLLM_ names alone on as flags (awslabs/ml-container-creator pull request 177).
     # Without it vLLM's own server refuses the adapters of components at /adapters.
     loads = engine == "vllm" and loaded.endpoint.serving.adapters
@@ -131,8 +122,19 @@ def _engine(plan: Plan) -> EngineName:
     return next(name for name in _SCHEMAS if name == plan.engine.value)
 
 
-def _extra_option_problems(loaded: LoadedSpec, engine: EngineName) -> Iterator[Finding]:
-    """Yield the extra options that contradict a decision of the plan, or can't be names of options."""
+def _problems(loaded: LoadedSpec, plan: Plan, engine: EngineName, form: Form) -> Iterator[Finding]:
+    """Yield what the engine can't take: an extra option that is decided or no name, too few tokens, custom code."""
+    batched, longest = (
+        plan.max_num_batched_tokens.value,
+        plan.max_model_len.value - loaded.endpoint.workload.output_tokens,
+    )
+    if engine == "tgi" and not is_on_neuron(plan) and batched < longest:
+        message = f"{batched} prefill tokens are below the longest prompt, {longest}"
+        field = ("serving", "overrides", "max_num_batched_tokens")
+        yield loaded.problem(field, "SEA305", message, f"set it to at least {longest}")
+    if loaded.endpoint.serving.code is not None and form == "env" and loaded.endpoint.model.hub_id is not None:
+        message = "this engine reads its configuration from the environment and runs no custom code"
+        yield loaded.problem(FIELD, "SEA368", message, "leave it out, or serve with lmi")
     seen: dict[str, str] = {}
     for name in loaded.endpoint.serving.overrides.extra:
         path = ("serving", "overrides", "extra", name)

@@ -35,8 +35,8 @@ LAST_LINES = 25
 _COPY: Final = re.compile(r"\s*A copy of this report can be found in:\s*\S+")
 PUBLISHER = "seatrial_stacks.publish_products"
 """The module that writes the templates of products, by its name: the core knows no CDK."""
-STOP_S: Final = 5.0
-"""After which a CDK CLI that does not end is killed."""
+STOP_S: Final = 1.0
+"""After which a CDK CLI that does not end is killed: before this process is, `seatrial_base.terminal.PATIENCE_S`."""
 APPROVAL: Final = "--require-approval"
 _OURS: Final = ((APPROVAL, "never"), ("--progress", "events"), ("--no-notices",), ("--no-color",))
 

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from seatrial.deployment.document import Deployment
     from seatrial.specs.environment import EnvironmentSpec
     from seatrial.specs.hosting import HostingSpec
+    from seatrial.specs.load import LoadedSpec
     from seatrial_base.printer import Json
 
 UNREAD = "SEA436"
@@ -278,7 +279,7 @@ def instances_in_use(endpoints: SageMakerClient) -> InUse:
                 instances[name, pool.instance_type] += pool.current
             if not variant.pools:
                 instances[name, variant.instance_type] += max(variant.current, variant.desired)
-    return InUse({}, reader.not_asked[0]) if reader.not_asked else InUse(instances)
+    return InUse({}, reader.unreadable[0]) if reader.unreadable else InUse(instances)
 
 
 def functions_at_once(deployments: Iterable[Deployment]) -> int:
@@ -344,6 +345,16 @@ def reservation_end(hosting: HostingSpec, ends_at: datetime | None, now: datetim
     )
     place = Place(field="hosting.capacity_reservation_arn")
     return Finding("SEA630", place, message, hint, severity="warning" if days > 0 else "error")
+
+
+def ended_reservations(loaded: LoadedSpec, now: datetime) -> Iterator[Finding]:
+    """Yield that the reserved capacity of a spec has ended, by the spec, or ends soon.
+
+    A note until the end: a day of the calendar must not fail every pull request.
+    """
+    if (ending := reservation_end(loaded.endpoint.hosting, None, now)) is not None:
+        ended = loaded.problem(("hosting", "capacity_reservation_arn"), ending.rule, ending.message, ending.hint)
+        yield replace(ended, severity="error" if ending.severity == "error" else "note")
 
 
 def reservation_checks(
@@ -488,8 +499,8 @@ def _alarms(deployment: Deployment, clients: AccountClients) -> AccountCheck:
     components = [f"{name}{COMPONENT_SUFFIX}", *map(deployment.component_of, deployment.guests)]
     reader = AwsReader(ClientCalls(clients.alarms))
     raised = [alarm.name for alarm in raised_alarms(name, components, reader) if alarm.rolls_back]
-    if reader.not_asked:
-        return unread(subject, reader.not_asked[0])
+    if reader.unreadable:
+        return unread(subject, reader.unreadable[0])
     if raised:
         hint = f"wait for the end, or deploy a repair with `-c {ROLLBACK_ALARMS_OFF}` (docs/how-to/alarms.md)"
         return problem(subject, "SEA771", f"{', '.join(raised)} would roll an update back", hint)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from seatrial.account.reader import count, mapping, rows, text_at
 from seatrial_base.errors import SpecError
-from seatrial_base.table import DASH, name_column, number_columns, table_of, text_columns
+from seatrial_base.table import DASH, name_column, table_of, text_columns
 from seatrial_base.text import printable
 from seatrial_base.units import usd
 
@@ -23,19 +23,20 @@ if TYPE_CHECKING:
 _METRIC = ("Metric", "Stat", "Value", "Unit")
 _DEGREES = ("_TENSOR_PARALLEL_DEGREE", "_TENSOR_PARALLEL_SIZE")
 """Ends of the variables by which LMI and vLLM take the accelerators of a copy."""
+_ROWS = ("instance type", "instances", "copies per instance", "TP", "$ per hour", "expected", "optimized by")
 
 
 def recommendation_table(
     plan: Plan, job: Mapping[str, object], where: str, price: Callable[[str], float | None]
 ) -> Table:
-    """Return the plan, then each recommendation of a job.
+    """Return the plan in one column, each recommendation of a job that names an instance type in another.
 
     Args:
         job: The answer of DescribeAIRecommendationJob, or the JSON that the AWS CLI prints of it.
         price: List price of an instance type, in US dollars per hour.
 
     Raises:
-        SpecError: SEA633 when the job is not completed or recommends nothing.
+        SpecError: SEA633 when the job is not completed or recommends nothing that can be compared.
     """
     status, recommended = text_at(job, "AIRecommendationJobStatus"), [*rows(job, "Recommendations")]
     if status != "Completed" or not recommended:
@@ -43,14 +44,18 @@ def recommendation_table(
             "it recommends nothing" if status == "Completed" else "read it again once it is Completed"
         )
         raise SpecError.of("SEA633", f"the job is {status or 'of no known status'}", where=where, hint=because)
-    columns = (
-        name_column("deployment"),
-        *text_columns("instance type"),
-        *number_columns("instances", "copies per instance", "TP", "$ per hour"),
-        *text_columns("expected", "optimized by"),
-    )
-    lines = [_plan_line(plan), *(_line(number, each, price) for number, each in enumerate(recommended, 1))]
-    return table_of(columns, lines, "On-demand list prices; what a plan predicts, and what SageMaker measured.")
+    named = [(number, each) for number, each in enumerate(recommended, 1) if text_at(_deployed(each), "InstanceType")]
+    if not named:
+        hint = "read the job's answer: nothing in it can be compared"
+        raise SpecError.of("SEA633", "no recommendation names an instance type", where=where, hint=hint)
+    lines = [_plan_line(plan), *(_line(number, each, price) for number, each in named)]
+    columns = (name_column(""), *text_columns(*(line[0] for line in lines)))
+    cells = list(zip(_ROWS, *(line[1:] for line in lines), strict=True))
+    return table_of(columns, cells, "On-demand list prices; what a plan predicts, and what SageMaker measured.")
+
+
+def _deployed(recommendation: Mapping[str, object]) -> Mapping[str, object]:
+    return mapping(recommendation, "DeploymentConfiguration")
 
 
 def _plan_line(plan: Plan) -> list[str]:
@@ -67,7 +72,7 @@ def _plan_line(plan: Plan) -> list[str]:
 
 
 def _line(number: int, recommendation: Mapping[str, object], price: Callable[[str], float | None]) -> list[str]:
-    deployed = mapping(recommendation, "DeploymentConfiguration")
+    deployed = _deployed(recommendation)
     instance_type, instances = text_at(deployed, "InstanceType"), count(deployed, "InstanceCount")
     hourly, variables = price(instance_type), mapping(deployed, "EnvironmentVariables")
     degree = next((f"{value}" for name, value in variables.items() if name.endswith(_DEGREES)), DASH)

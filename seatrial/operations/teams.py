@@ -120,7 +120,7 @@ def with_account(
     drifts = {drift.endpoint: drift for drift in report.endpoints}
     ours = tuple(_compared(endpoint, drifts.get(endpoint.endpoint)) for endpoint in endpoints)
     vended, because = _vended_endpoints(locked.environment.name, tagged, clients.stacks, clients.results)
-    unread = [f"{drift.endpoint}: {line}" for drift in report.endpoints for line in drift.not_asked]
+    unread = [f"{drift.endpoint}: {line}" for drift in report.endpoints for line in drift.unreadable]
     return (*ours, *vended), (*unread, *because)
 
 
@@ -194,7 +194,7 @@ def _compared(endpoint: TeamEndpoint, drift: EndpointDrift | None) -> TeamEndpoi
         plan_digest=drift.deployed_digest or endpoint.plan_digest,
         trial_verdict=drift.trial_verdict,
         trial_date=drift.trial_date,
-        drift="yes" if drifted else "unknown" if drift.not_asked else "no",
+        drift="yes" if drifted else "unknown" if drift.unreadable else "no",
     )
 
 

@@ -73,7 +73,13 @@ def benchmark_points(
         try:
             text = export_text(file.path)
             texts.append(text)
-            points.append(_point(_export(text, file.path), file, loaded, plan.copy_count.value))
+            try:
+                document = json_document(text)
+            except ValueError as error:
+                raise SpecError.of("SEA407", f"the export is no JSON: {error}", where=file.path.as_posix()) from error
+            if not isinstance(document, dict):
+                raise SpecError.of("SEA407", "the export is no JSON object", where=file.path.as_posix())
+            points.append(_point(document, file, loaded, plan.copy_count.value))
         except SpecError as wrong:
             problems += wrong.problems
     if problems:
@@ -104,16 +110,6 @@ def export_text(path: Path) -> str:
 
 
 _HINT = "give the output.tar.gz of a benchmark job that is Completed, or the export from it"
-
-
-def _export(text: str, path: Path) -> Mapping[str, object]:
-    try:
-        document = json_document(text)
-    except ValueError as error:
-        raise SpecError.of("SEA407", f"the export is no JSON: {error}", where=path.as_posix()) from error
-    if not isinstance(document, dict):
-        raise SpecError.of("SEA407", "the export is no JSON object", where=path.as_posix())
-    return document
 
 
 def _point(export: Mapping[str, object], file: BenchmarkFile, loaded: LoadedSpec, copies: int) -> MeasuredPoint:

@@ -28,8 +28,8 @@ from seatrial.documents.prediction import Band
 from seatrial.locks.lock_file import changing_file, replace_file
 from seatrial.planner.predict.band import ASSUMED
 from seatrial.planner.predict.copy_model import hardware_of, place_copy, speculation_of
-from seatrial.planner.predict.simulation import outcome
-from seatrial.planner.search.capacity import trial_protocol
+from seatrial.planner.predict.simulation import outcome, saturation_per_s
+from seatrial.planner.search.capacity import Levels, trial_protocol
 from seatrial.planner.search.demand import groups_at
 from seatrial.specs.architecture import read_architecture
 from seatrial.specs.spec_files import SCHEMA_VERSION, calibration_path, every_calibration
@@ -37,8 +37,11 @@ from seatrial_base.catalog import engines, neuron
 from seatrial_base.catalog.engines import find_engine
 from seatrial_base.catalog.instances import find_instance
 from seatrial_base.errors import PlanError, SpecError
+from seatrial_base.field_facts import made_of
 from seatrial_base.findings import Finding, Place
 from seatrial_base.units import counted
+from seatrial_load.documents.result import RandomArrivals
+from seatrial_load.slo.verdict import gate_rate_per_s
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -50,7 +53,7 @@ if TYPE_CHECKING:
     from seatrial.planner.predict.simulation import Protocol
     from seatrial.specs.endpoint import EndpointSpec
     from seatrial.specs.load import LoadedSpec
-    from seatrial_load.documents.result import TrialResult
+    from seatrial_load.documents.result import LevelResult, TrialResult
 
 _DIGITS = 4
 _FARTHEST_PROBE = 1.0  # of an error at a probe, as a share
@@ -341,6 +344,9 @@ def chosen(points: Sequence[MeasuredPoint], probes: Collection[int] | None, wher
 def points_of_trial(result: TrialResult) -> tuple[MeasuredPoint, ...]:
     """Return what one copy did at each level that is valid and without a failure.
 
+    A level that was cut counts where the interval of its throughput reaches no farther than a calibration is good for
+    between its points; its latency doesn't.
+
     Of a trial beside users' requests none: what users sent meanwhile is part of what the copy did.
     """
     if result.request.manner != "load":
@@ -350,11 +356,18 @@ def points_of_trial(result: TrialResult) -> tuple[MeasuredPoint, ...]:
         MeasuredPoint(
             concurrency=level.concurrency,
             output_tok_s=level.output_tok_s / copies,
-            ms_per_token_p90=level.ms_per_token.p90 if level.ms_per_token else None,
+            ms_per_token_p90=level.ms_per_token.p90 if level.ms_per_token and not level.cut else None,
         )
         for level in result.levels
-        if level.valid and level.output_tok_s and level.succeeded == level.requests
+        if level.output_tok_s and level.succeeded == level.requests and (level.valid or _is_cut_late(level))
     )
+
+
+def _is_cut_late(level: LevelResult) -> bool:
+    bounds, rate = level.output_tok_s_interval, level.output_tok_s or 0.0
+    if level.void is not None or bounds is None or bounds.low is None or bounds.high is None:
+        return False
+    return max(bounds.high - rate, rate - bounds.low) <= BETWEEN_PROBES_THROUGHPUT * rate
 
 
 def outlook_of(result: TrialResult, plan: Plan, loaded: LoadedSpec) -> Outlook:
@@ -376,6 +389,29 @@ def outlook_of_entry(
     copy, protocol = measured_copy(loaded, plan), trial_protocol(loaded.endpoint.trial)
     after = compare_points(replace(copy, calibration=entry.calibration), points, protocol)
     return Outlook(entry=entry, before=compare_points(copy, points, protocol), after=after)
+
+
+def with_random_arrivals(result: TrialResult, plan: Plan, loaded: LoadedSpec) -> TrialResult:
+    """Add the predicted TTFT at random arrivals of the gate's throughput to a result that measured none.
+
+    Not part of the plan: the rate is known when the trial is over, and locks would grow.
+    """
+    rate_per_s = gate_rate_per_s(result.request, result.levels)
+    if rate_per_s is None or result.random_arrivals is not None:
+        return result
+    try:
+        copy, entry = measured_copy(loaded, plan), read_calibration(loaded.calibration)
+    except (PlanError, SpecError):
+        return result
+    deployed = (plan.instance_type.value, plan.tensor_parallel_degree.value, plan.engine.value, plan.quantization)
+    fits = entry and (entry.instance_type, entry.tensor_parallel_degree, entry.engine, entry.quantization) == deployed
+    copy = replace(copy, calibration=entry.calibration if entry and fits else copy.calibration)
+    each = rate_per_s / (result.live.copy_count or result.request.copy_count)
+    if each >= saturation_per_s(copy):  # the queue would grow without end
+        return result
+    level = Levels(copy, trial_protocol(loaded.endpoint.trial), math.inf).at_rate(each)
+    seen = made_of(RandomArrivals, level, rate_per_s=rate_per_s, apart=0.0, source="predicted")
+    return replace(result, random_arrivals=seen)
 
 
 def read_calibration(document: Mapping[str, object] | None, where: str = "calibration") -> EndpointCalibration | None:

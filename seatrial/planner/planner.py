@@ -27,6 +27,7 @@ from seatrial_base.errors import PlanError
 from seatrial_base.units import GIB, counted, gib
 
 if TYPE_CHECKING:
+    from seatrial.documents.plan import Cost
     from seatrial.planner.resolve import Resolved
     from seatrial.planner.search.best_first import SearchResult
     from seatrial.specs.endpoint import EndpointSpec
@@ -64,6 +65,7 @@ def plan_of(loaded: LoadedSpec, resolved: Resolved, result: SearchResult) -> Pla
     """
     chosen = Chosen(loaded, resolved, settled(result.ranked[0], resolved.demand))
     layout, derived = lay_out(chosen.best, resolved.demand), derive_limits(chosen)
+    layout = layout.model_copy(update={"cost": with_session(layout.cost, loaded)})
     if problems := [*pool_problems(loaded, resolved.demand, layout)]:
         raise PlanError(problems)
     endpoint, engine = loaded.endpoint, resolved.choice
@@ -105,6 +107,15 @@ def plan_of(loaded: LoadedSpec, resolved: Resolved, result: SearchResult) -> Pla
         volume_kms_key_arn=loaded.environment.kms_key_arn if volume is not None else None,
         hosting_kind=decide_hosting_kind(endpoint),
     )
+
+
+def with_session(cost: Cost, loaded: LoadedSpec) -> Cost:
+    """Return a cost with that of a session: the output tokens of one at the price of a million."""
+    talks, per_million = loaded.conversations, cost.usd_per_million_output_tokens
+    if talks is None or per_million is None:
+        return cost
+    answers = talks.lengths.output.mean * talks.turns.mean * loaded.dataset.conversations_per_session
+    return cost.model_copy(update={"usd_per_session": round(per_million * answers / 1_000_000, 6)})
 
 
 _IN_VARIANT = "The model is in the production variant: one copy on each instance"

@@ -12,6 +12,7 @@ import re
 from dataclasses import dataclass
 from hashlib import sha256
 from importlib.util import find_spec
+from itertools import chain
 from random import Random
 from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias, cast
 
@@ -21,13 +22,12 @@ from seatrial_load.measure.interval import BOTH_TAILS, NOTHING, percentile, shar
 from seatrial_load.quality.scores import FEWEST_PROMPTS, perplexity
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from seatrial.quality.pairs import AnswerPair
 
 RESAMPLES: Final = 2_000
 MOST_BLOCKS: Final = 200
-PairMetric: TypeAlias = Literal["exact_match", "rouge_l", "mean_logprob", "perplexity"]
 LikenessMetric: TypeAlias = Literal["identical_answers", "same_text", "common_tokens", "logprob_distance"]
 MetricVerdict: TypeAlias = Literal["better", "worse", "no real difference", "too few prompts"]
 _LOWER_IS_BETTER: Final = ("perplexity",)
@@ -44,14 +44,14 @@ class MetricDifference:
 
     Attributes:
         metric: `exact_match` and `rouge_l` (0 to 1, mean over prompts), `mean_logprob` (per generated token),
-            `perplexity`.
+            `perplexity`; of a suite, its name and its metric's.
         difference: b - a.
         interval: Of the difference, with 95 % confidence.
         verdict: What is proven of b; `no real difference` where the interval contains 0.
         count: Prompts that it comes from.
     """
 
-    metric: PairMetric
+    metric: str
     a: float
     b: float
     difference: float
@@ -118,12 +118,7 @@ def compare_quality(pairs: Sequence[AnswerPair], prompts: int) -> QualityCompari
 def _notes(pairs: Sequence[AnswerPair], prompts: int, differences: Sequence[MetricDifference]) -> Iterator[str]:
     if len(pairs) < prompts:
         yield f"{prompts - len(pairs)} of {prompts} prompts were not answered by both recipes and are left out"
-    judged = [each for each in differences if each.verdict != "too few prompts"]
-    if len(judged) > 1:
-        yield (
-            f"{len(judged)} metrics are judged, each with 95 % confidence: without any real difference, the chance "
-            f"that at least one of them shows one is up to {min(1.0, 2 * BOTH_TAILS * len(judged)) * 100:.0f} %"
-        )
+    yield from chance_notes(differences)
     has_references = any(pair.prompt.reference is not None for pair in pairs)
     if not has_references:
         yield "the evaluation set has no references: exact match and ROUGE-L can't be told"
@@ -133,33 +128,54 @@ def _notes(pairs: Sequence[AnswerPair], prompts: int, differences: Sequence[Metr
         yield "the engine returned no log-probabilities: perplexity and log-probability distance can't be told"
 
 
+def chance_notes(differences: Sequence[MetricDifference]) -> Iterator[str]:
+    """Yield how likely it is that chance alone shows a difference, where several metrics are judged."""
+    judged = [each for each in differences if each.verdict != "too few prompts"]
+    if len(judged) > 1:
+        yield (
+            f"{len(judged)} metrics are judged, each with 95 % confidence: without any real difference, the chance "
+            f"that at least one of them shows one is up to {min(1.0, 2 * BOTH_TAILS * len(judged)) * 100:.0f} %"
+        )
+
+
 def _differences(pairs: Sequence[AnswerPair]) -> Iterator[MetricDifference]:
     exact = [matches for pair in pairs if (matches := pair.exact_matches()) is not None]
     if exact:
-        yield _of_means("exact_match", exact)
+        yield compare_means("exact_match", exact)
     referenced = [pair for pair in pairs if pair.prompt.reference is not None]
     # The library is an extra: without it the other metrics are judged all the same.
     if referenced and has_rouge():
         first = rouge_l([(pair.prompt.reference or "", pair.a.text) for pair in referenced])
         second = rouge_l([(pair.prompt.reference or "", pair.b.text) for pair in referenced])
-        yield _of_means("rouge_l", list(zip(first, second, strict=True)))
+        yield compare_means("rouge_l", list(zip(first, second, strict=True)))
     sums = [log_sums for pair in pairs if (log_sums := pair.log_sums()) is not None]
     if sums:
         yield _of_ratios("mean_logprob", sums, lambda mean: mean)
         yield _of_ratios("perplexity", sums, perplexity)
 
 
-def _of_means(metric: PairMetric, values: _Values) -> MetricDifference:
-    a, b = _mean([one for one, _ in values]), _mean([other for _, other in values])
+def compare_means(metric: str, values: _Values) -> MetricDifference:
+    """Compare the means of pairs of scores, each pair of one prompt; there must be at least one."""
+    a, b = (math.fsum(column) / len(values) for column in zip(*values, strict=True))
     differences = [other - one for one, other in values]
-    interval = _bootstrap([(difference, 1.0) for difference in differences], _ratio_of)
-    if metric == "exact_match" and not any(differences):
+    interval = mean_interval(differences)
+    if not any(differences) and is_binary(chain.from_iterable(values)):
         most = share_interval(0, len(values), tail=BOTH_TAILS).high or 1.0
         interval = Interval(low=-most, high=most)
     return _difference(metric, a, b, interval, len(values))
 
 
-def _of_ratios(metric: PairMetric, sums: Sequence[_Sums], figure: Callable[[float], float]) -> MetricDifference:
+def is_binary(scores: Iterable[float]) -> bool:
+    """Return whether every score is 0 or 1."""
+    return all(score in {0, 1} for score in scores)
+
+
+def mean_interval(values: Sequence[float]) -> Interval:
+    """Return the 95 % interval of a mean by the bootstrap; nothing of fewer than two values."""
+    return _bootstrap([(value, 1.0) for value in values], lambda totals: totals[0] / totals[1])
+
+
+def _of_ratios(metric: str, sums: Sequence[_Sums], figure: Callable[[float], float]) -> MetricDifference:
     """Compare sums of log-probabilities over tokens; both of a prompt are drawn together."""
     rows = [(log_a, float(count_a), log_b, float(count_b)) for (log_a, count_a), (log_b, count_b) in sums]
 
@@ -171,7 +187,7 @@ def _of_ratios(metric: PairMetric, sums: Sequence[_Sums], figure: Callable[[floa
     return _difference(metric, a, b, _bootstrap(rows, difference), len(sums))
 
 
-def _difference(metric: PairMetric, a: float, b: float, interval: Interval, count: int) -> MetricDifference:
+def _difference(metric: str, a: float, b: float, interval: Interval, count: int) -> MetricDifference:
     verdict: MetricVerdict = "no real difference"
     if count < FEWEST_PROMPTS or interval.low is None or interval.high is None:
         verdict = "too few prompts"
@@ -199,16 +215,8 @@ def _share(metric: LikenessMetric, hits: Sequence[bool]) -> Likeness:
 
 
 def _likeness_of(metric: LikenessMetric, values: Sequence[float]) -> Likeness:
-    interval = _bootstrap([(value, 1.0) for value in values], _ratio_of)
-    return Likeness(metric=metric, value=_mean(values), interval=interval, count=len(values))
-
-
-def _ratio_of(totals: Sequence[float]) -> float:
-    return totals[0] / totals[1]
-
-
-def _mean(values: Sequence[float]) -> float:
-    return math.fsum(values) / len(values)
+    mean = math.fsum(values) / len(values)
+    return Likeness(metric=metric, value=mean, interval=mean_interval(values), count=len(values))
 
 
 def _bootstrap(rows: Sequence[Sequence[float]], statistic: Callable[[Sequence[float]], float]) -> Interval:

@@ -16,7 +16,7 @@ from seatrial_load.documents.result import (
     EvaluationAnswer,  # noqa: TC001 (likewise)
     TrialResult,  # noqa: TC001 (the strict reader resolves the fields' types)
 )
-from seatrial_load.documents.strict_json import read_document, write_document
+from seatrial_load.documents.strict_json import DocumentT, read_document, write_document
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -103,6 +103,23 @@ def read_recipe_result(path: Path) -> RecipeResult:
     Raises:
         SpecError: SEA529 when it can't be read or is no such document.
     """
+    hint = "give a file that `seatrial compare` wrote; --again replaces a stored one"
+    result = read_stored(RecipeResult, path, "the result of a recipe", hint)
+    if len(result.answers) not in (0, len(result.prompts)):
+        message = f"it has {len(result.prompts)} prompts and {len(result.answers)} answers"
+        raise SpecError.of(RULE, message, where=path.as_posix())
+    return result
+
+
+def read_stored(kind: type[DocumentT], path: Path, what: str, hint: str) -> DocumentT:
+    """Read a stored result of a kind.
+
+    Args:
+        what: What it should be, for messages.
+
+    Raises:
+        SpecError: SEA529 when it can't be read or is no such document.
+    """
     where = path.as_posix()
     try:
         text = read_text(path, most_bytes=MOST_RESULT_BYTES)
@@ -111,15 +128,10 @@ def read_recipe_result(path: Path) -> RecipeResult:
     except UnicodeDecodeError as malformed:
         raise SpecError.of(RULE, f"not UTF-8: {malformed.reason}", where=where) from malformed
     try:
-        result = read_document(RecipeResult, text, where=where)
+        return read_document(kind, text, where=where)
     except BenchError as wrong:
         problems = "; ".join(f"{problem.field or 'the document'}: {problem.message}" for problem in wrong.problems[:3])
-        hint = "give a file that `seatrial compare` wrote; --again replaces a stored one"
-        raise SpecError.of(RULE, f"not the result of a recipe: {problems}", where=where, hint=hint) from wrong
-    if len(result.answers) not in (0, len(result.prompts)):
-        message = f"it has {len(result.prompts)} prompts and {len(result.answers)} answers"
-        raise SpecError.of(RULE, message, where=where)
-    return result
+        raise SpecError.of(RULE, f"not {what}: {problems}", where=where, hint=hint) from wrong
 
 
 def stored_result(folder: Path, recipe: str, digest: str) -> RecipeResult | None:

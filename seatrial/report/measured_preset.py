@@ -62,7 +62,7 @@ def measured_preset(result: TrialResult, loaded: LoadedSpec, *, where: str) -> P
 
 def _level(result: TrialResult) -> LevelResult | None:
     # The endpoint is scaled to its knee, so no level above it is how it runs; a void one proves nothing.
-    valid = [level for level in result.levels if level.void is None and level.output_tok_s]
+    valid = [level for level in result.levels if level.valid and level.output_tok_s]
     highest = result.knee.concurrency if result.knee and result.knee.concurrency else result.request.gate_concurrency
     return next((level for level in reversed(valid) if level.concurrency <= highest), valid[0] if valid else None)
 

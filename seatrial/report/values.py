@@ -123,7 +123,7 @@ def load_name(concurrency: int, rate_per_s: float | None) -> Cell:
 
 
 def level_name(level: LevelResult) -> Cell:
-    """Return a level's concurrency, of an open loop with its rate, with a ring when it is void."""
+    """Return a level's concurrency, of an open loop with its rate, with a ring when it is void or cut."""
     cell = load_name(level.concurrency, level.offered_requests_per_s)
     return cell if level.valid else replace(cell, text=f"○ {cell.text}")
 

@@ -154,7 +154,30 @@ def _write(folder: Path, files: Mapping[str, str]) -> None:
 
 def repository_files(answers: Answers) -> dict[str, str]:
     """Return the text of every file but the locks, by its path."""
-    holes = _holes(answers)
+    targets = answers.targets
+    holes = {
+        "name": answers.name,
+        "pipeline_name": re.sub(r"[^A-Za-z0-9-]", "-", answers.name),
+        "team": answers.name.lower(),
+        "version": seatrial.__version__,
+        "ci": answers.ci,
+        "targets": targets,
+        "promoted": [target for target in targets if target.source is not None],
+        "sources": {target.name: target for target in targets},
+        "first": targets[0].name,
+        "environment_names": " ".join(target.name for target in targets),
+        "environment_names_text": ", ".join(f"`{target.name}`" for target in targets),
+        "source": answers.source,
+        "owner": answers.owner,
+        "owner_name": answers.owner.rpartition("/")[2].lstrip("@"),
+        "connection_arn": answers.connection_arn,
+        "uses": ACTIONS,
+        "python": NEWEST_PYTHON,
+        "oldest_python": OLDEST_PYTHON,
+        "session_s": job_s(answers.ci),
+        "deploy_s": job_s(answers.ci) - MESSAGE_S,
+        **_trust(answers),
+    }
     files = {path: _fill(template, holes) for path, template in _templates(answers.ci).items() if path != _ENVIRONMENT}
     for target in answers.targets:
         files[f"environments/{target.name}.yaml"] = _fill(f"common/{_ENVIRONMENT}.j2", {**holes, "target": target})
@@ -183,33 +206,6 @@ def _templates(ci: Ci) -> dict[str, str]:
             renamed = {"gitignore": ".gitignore", "CODEOWNERS": _CODEOWNERS.get(ci, path)}
             templates[renamed.get(path, path)] = template.relative_to(root).as_posix()
     return templates
-
-
-def _holes(answers: Answers) -> dict[str, object]:
-    targets = answers.targets
-    return {
-        "name": answers.name,
-        "pipeline_name": re.sub(r"[^A-Za-z0-9-]", "-", answers.name),
-        "team": answers.name.lower(),
-        "version": seatrial.__version__,
-        "ci": answers.ci,
-        "targets": targets,
-        "promoted": [target for target in targets if target.source is not None],
-        "sources": {target.name: target for target in targets},
-        "first": targets[0].name,
-        "environment_names": " ".join(target.name for target in targets),
-        "environment_names_text": ", ".join(f"`{target.name}`" for target in targets),
-        "source": answers.source,
-        "owner": answers.owner,
-        "owner_name": answers.owner.rpartition("/")[2].lstrip("@"),
-        "connection_arn": answers.connection_arn,
-        "uses": ACTIONS,
-        "python": NEWEST_PYTHON,
-        "oldest_python": OLDEST_PYTHON,
-        "session_s": job_s(answers.ci),
-        "deploy_s": job_s(answers.ci) - MESSAGE_S,
-        **_trust(answers),
-    }
 
 
 def job_s(ci: Ci) -> int:

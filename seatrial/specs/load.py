@@ -64,6 +64,7 @@ DEFAULTS = "defaults"
 """What stands for the file of an environment that has none."""
 COMMAND_LINE = "command line"
 """What stands for the file of a spec that is given by options."""
+FILES: dict[str, type[FrozenModel]] = {"the endpoint's spec": EndpointSpec, "environments/ENV.yaml": EnvironmentSpec}
 Spec = TypeVar("Spec", bound=FrozenModel)
 
 
@@ -327,7 +328,7 @@ def validated(model: type[Spec], document: Document) -> tuple[Spec | None, list[
         text = json.dumps(document.data)  # as JSON, lists may be tuples and yet `yes` is no number
         return model.model_validate_json(text, strict=True), []
     except ValidationError as error:
-        return None, list(validation_problems(error, model, document))
+        return None, list(dict.fromkeys(validation_problems(error, model, document, FILES)))
 
 
 def _unknown_overrides(source: YamlSource, environments: Path) -> Iterator[Finding]:

@@ -334,6 +334,21 @@ def recipe_problems(document: Document) -> Iterator[Finding]:
     for path, entry in entries:
         for rule in _RULES:
             yield from rule(document, path, entry)
+    if not entries:
+        yield from _overridden_weights(document)
+
+
+def _overridden_weights(document: Document) -> Iterator[Finding]:
+    """Yield a precision that the plan would count and the weights, 16-bit by the catalog, don't have."""
+    path, hub_id = (*_OVERRIDES, "quantization"), document.value("model", "hub_id")
+    precision, is_trtllm = document.value(*path), document.value("serving", "backend") == "trtllm"
+    known = (
+        resolve_model(hub_id) if isinstance(hub_id, str) and document.value("model", "config_file") is None else None
+    )
+    if known is not None and known[1] is None and precision not in (None, "fp8") and not is_trtllm:
+        message = f"{precision} needs weights that are quantized so; those of {hub_id} have 16 bits"
+        hint = "name the repository of the quantized weights in model.hub_id, or take fp8, which needs none"
+        yield document.problem(path, "SEA152", message, hint)
 
 
 def _entries(document: Document) -> Iterator[tuple[FieldPath, OptimizationSpec]]:

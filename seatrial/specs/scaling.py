@@ -75,7 +75,7 @@ class ScalingSpec(FrozenModel):
     """How many copies, and how fast their number changes."""
 
     min_copies: CopiesOrNone = Field(
-        1, description="Fewest copies; 0 scales to zero, and the first request afterwards starts a copy."
+        1, description="Fewest copies; 0 scales to zero: requests are refused then, and the first starts a copy."
     )
     max_copies: Copies = Field(1, description="Most copies.")
     target_utilization: Fraction = Field(0.8, description="Autoscaling target, as a share of the knee.")

@@ -19,6 +19,7 @@ from seatrial_load.measure.lengths import (
 )
 from seatrial_load.prompts.dataset import Dataset
 from seatrial_load.prompts.dataset import read_dataset as read_file
+from seatrial_load.prompts.trace import sessions_dataset
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,7 +70,8 @@ def read_dataset(spec: Path, endpoint: EndpointSpec | None, document: Document) 
     if endpoint is None or name is None or why_away(spec, name) or kind_in_repository(spec.parent / name) != "file":
         return Dataset(), []
     try:
-        dataset = read_file(spec.parent / name, timed=endpoint.workload.arrivals == "recorded")
+        path, timed = spec.parent / name, endpoint.workload.arrivals == "recorded"
+        dataset = sessions_dataset(path, timed=timed) or read_file(path, timed=timed)
     except BenchError as unreadable:
         return Dataset(), [*unreadable.problems]
     return dataset, _other_means(endpoint, dataset, document)

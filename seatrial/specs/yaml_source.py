@@ -15,6 +15,7 @@ from seatrial_base.files import read_text
 from seatrial_base.findings import Finding, Place
 from seatrial_base.secrets import MASK, credentials, holds_credential, redacted
 from seatrial_base.text import replaced_text, unprintable
+from seatrial_lint.text_nodes import yaml_mistake
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -106,7 +107,7 @@ def parse_source(text: str, name: str) -> YamlSource:
             return _broken(name, "SEA102", *_TOO_LARGE)
         root = yaml.compose(text, Loader=_Loader)
     except yaml.YAMLError as error:
-        return _broken_yaml(name, error)
+        return _broken_yaml(name, text, error)
     if not isinstance(root, yaml.MappingNode):
         return _broken(name, "SEA102", "the file is not a mapping of fields", "begin with `name: …`")
     if _is_too_large(root):
@@ -121,7 +122,7 @@ def _constructed(root: yaml.MappingNode, text: str, name: str) -> YamlSource:
     try:
         data: dict[str, Yaml] = loader.construct_document(root)
     except yaml.YAMLError as error:
-        return _broken_yaml(name, error)
+        return _broken_yaml(name, text, error)
     finally:
         loader.dispose()
     duplicates: list[Finding] = []
@@ -163,15 +164,16 @@ def _is_composable(text: str) -> bool:
     return True
 
 
-def _broken(name: str, rule: str, message: str, hint: str) -> YamlSource:
-    return YamlSource(name, {}, {}, (Finding(rule, Place.at(name), message, hint),))
+def _broken(name: str, rule: str, message: str, hint: str, line: int | None = None) -> YamlSource:
+    where = name if line is None else f"{name}:{line}"
+    return YamlSource(name, {}, {}, (Finding(rule, Place.at(where), message, hint),))
 
 
-def _broken_yaml(name: str, error: yaml.YAMLError) -> YamlSource:
-    mark = getattr(error, "problem_mark", None)
-    where, hint = (f"{name}:{mark.line + 1}", "fix the YAML syntax on this line") if mark else (name, "")
-    what = getattr(error, "problem", None) or "the text can't be parsed"
-    return YamlSource(name, {}, {}, (Finding("SEA102", Place.at(where), str(what), hint),))
+def _broken_yaml(name: str, text: str, error: yaml.YAMLError) -> YamlSource:
+    if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
+        return _broken(name, "SEA102", getattr(error, "problem", None) or "the text can't be parsed", "")
+    line, message, hint = yaml_mistake(text, error)
+    return _broken(name, "SEA102", message, hint, line)
 
 
 def _is_too_large(root: yaml.Node) -> bool:
@@ -308,11 +310,24 @@ _EXACT = 2**53  # beyond it a float no longer tells whole numbers apart
 _TYPE_ERRORS = ("_type", "_parsing", "_from_float", "model_attributes_type")
 
 
-def validation_problems(error: ValidationError, model: type[FrozenModel], document: Document) -> Iterator[Finding]:
-    """Yield one problem per finding of pydantic, placed where the user wrote the value."""
+def validation_problems(
+    error: ValidationError, model: type[FrozenModel], document: Document, files: Mapping[str, type[BaseModel]]
+) -> Iterator[Finding]:
+    """Yield one problem per finding of pydantic, placed where the user wrote the value.
+
+    `files`: the models of all files by what users call each, for a field that belongs into another.
+    """
     every = error.errors(include_url=False)
+    beside = _not_indented(every, model)
+    for place, children in beside.items():
+        lines = " and ".join(document.where(path).rpartition(":")[2] for path in children)
+        message = f"it is empty: its fields are not indented (line {lines})"
+        yield document.problem(place, "SEA105", message, f"indent them below {place[-1]}")
+    merged = {*beside, *(path for children in beside.values() for path in children)}
     for detail in every:
         place = detail["loc"]
+        if place in merged:
+            continue
         inner = (other["loc"] for other in every if len(other["loc"]) > len(place))
         # Pydantic counts the right items alone.
         if detail["type"] == "too_short" and any(loc[: len(place)] == place for loc in inner):
@@ -320,8 +335,19 @@ def validation_problems(error: ValidationError, model: type[FrozenModel], docume
         path = written_path(detail["loc"])
         parent = path[:-1] if detail["type"] in ("missing", "extra_forbidden") else path
         where = document.where(parent if detail["type"] == "missing" else path)
-        rule, message, hint = _explain(detail, path, model)
+        rule, message, hint = _explain(detail, path, model, files)
         yield Finding(rule, Place.at(where, document.field(path)), message, hint)
+
+
+def _not_indented(every: list[ErrorDetails], model: type[BaseModel]) -> dict[FieldPath, list[FieldPath]]:
+    """Return each field without a value, with the unknown fields beside it that are its own."""
+    unknown = [detail["loc"] for detail in every if detail["type"] == "extra_forbidden"]
+    empty = [detail["loc"] for detail in every if detail["type"] in _MAPPINGS and detail["input"] is None]
+    beside = {
+        place: [path for path in unknown if path[:-1] == place[:-1] and path[-1] in _fields_at(model, place)]
+        for place in empty
+    }
+    return {place: children for place, children in beside.items() if children}
 
 
 def written_path(loc: tuple[int | str, ...]) -> FieldPath:
@@ -329,28 +355,48 @@ def written_path(loc: tuple[int | str, ...]) -> FieldPath:
     return tuple(part for part in loc if isinstance(part, int) or part not in ("str", "int", "float", "bool", "[key]"))
 
 
-def _explain(detail: ErrorDetails, path: FieldPath, model: type[FrozenModel]) -> tuple[str, str, str]:
+def _explain(
+    detail: ErrorDetails, path: FieldPath, model: type[FrozenModel], files: Mapping[str, type[BaseModel]]
+) -> tuple[str, str, str]:
     kind, value = detail["type"], detail["input"]
     if kind == "missing":
         return "SEA106", "the field is required", f"add `{path[-1]}: …`"
     if kind == "extra_forbidden":
-        name = str(path[-1])
-        known = _fields_at(model, path[:-1])
-        match = difflib.get_close_matches(name, known, n=1)
-        return (
-            "SEA104",
-            "the field is unknown",
-            (f"did you mean `{match[0]}`?" if match else f"known fields: {', '.join(known)}"),
-        )
+        return "SEA104", "the field is unknown", _unknown_hint(path, model, files)
     message = f"{_lower(detail['msg'])}, not {value!r}" if not isinstance(value, dict) else _lower(detail["msg"])
     if kind.endswith(_TYPE_ERRORS):
-        return "SEA105", message, _type_hint(kind, value, _fields_at(model, path))
+        hint = _type_hint(kind, value, _fields_at(model, path))
+        if tuple(detail["loc"]) != path:  # one of several types, each of which has its error
+            home = _unknown_hint(path, model, files)
+            message, hint = "should be a text, a number or a truth", home if home.startswith("it ") else hint
+        return "SEA105", message, hint
     if kind == "too_long" and isinstance(value, list):
         most = detail.get("ctx", {}).get("max_length")
         return "SEA107", f"the list has {len(value)} items, and at most {most} are allowed", ""
     if kind == "too_short":
         return "SEA107", "the list is empty", "give at least one item, or leave the field out"
     return "SEA107", message, _bound_hint(detail, path)
+
+
+def _unknown_hint(path: FieldPath, model: type[BaseModel], files: Mapping[str, type[BaseModel]]) -> str:
+    """Return what the user may have meant: a field of this place with nearly the name, or this field of another."""
+    name, known = str(path[-1]), _fields_at(model, path[:-1])
+    hints = [f"did you mean `{match}`?" for match in difflib.get_close_matches(name, known, n=1)]
+    if homes := [dotted(home) for home in _homes(model, name)][:3]:
+        hints.append("it belongs below " + " or ".join(", ".join(f"`{home}`" for home in homes).rsplit(", ", 1)))
+    else:
+        others = (file for file, other in files.items() if other is not model and name in other.model_fields)
+        hints += [f"it belongs into {file}" for file in others]
+    return "; ".join(hints) or f"known fields: {', '.join(known)}"
+
+
+def _homes(model: type[BaseModel], name: str, path: FieldPath = ()) -> Iterator[FieldPath]:
+    """Yield where a model has a field of a name, at most two levels below it."""
+    if path and name in model.model_fields:
+        yield path
+    for key, field in model.model_fields.items() if len(path) < 2 else ():  # noqa: PLR2004 (the levels)
+        if inner := _model_in(field.annotation):
+            yield from _homes(inner, name, (*path, key))
 
 
 def _lower(message: str) -> str:
@@ -364,6 +410,8 @@ def _bound_hint(detail: ErrorDetails, path: FieldPath) -> str:
     context = detail.get("ctx", {})
     if path[:2] == ("model", "shape"):
         return SHAPE_HINTS.get(str(path[-1]), "")
+    if path[-1:] == ("max_copies",) and detail["input"] == 0:
+        return "to scale to zero, set scaling.min_copies: 0"
     if context.get("le") == MOST_COPIES:
         return f"the limit is {MOST_COPIES:,} copies"
     return HINTS.get(str(context.get("pattern", "")), "")
@@ -502,14 +550,11 @@ def overlay(
 def character_problems(source: YamlSource) -> Iterator[Finding]:
     """Yield each field whose name or value holds such a character, those of every environment's overrides included."""
     for path, name, text in yaml_texts(source.data):
-        if characters := unprintable(text, layout=_PROSE if _is_prose(path, name) else ""):
+        if characters := unprintable(
+            text, layout=_PROSE if (bool(name) and (path[-1] == "description" or path[-2:-1] == ("extra",))) else ""
+        ):
             where = f"{source.path}:{source.lines[path]}" if path in source.lines else source.path
             yield Finding("SEA118", Place.at(where, dotted(path)), f"the text holds {characters}", _HINT)
-
-
-def _is_prose(path: FieldPath, name: str) -> bool:
-    """Return whether a text is a description or an option's value; the name of neither is (its own name is empty)."""
-    return bool(name) and (path[-1] == "description" or path[-2:-1] == ("extra",))
 
 
 _MESSAGE = "looks like a credential in plain text"

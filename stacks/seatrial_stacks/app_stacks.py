@@ -1,4 +1,4 @@
-"""The stacks of an app: what its context asks for, or everything that is locked."""
+"""The stacks of an app: what its context asks for, or everything that is locked; that of an environment's products."""
 
 from __future__ import annotations
 
@@ -7,20 +7,26 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from aws_cdk import Stack, Stage
+from aws_cdk import CfnOutput, Stack, Stage, Tags
 
 from seatrial.deployment import load
+from seatrial.deployment.document import products_stack
 from seatrial.deployment.product import load_products, product_files
+from seatrial.deployment.published import kept_templates, outputs_of, published_versions, secrets_of, weights_of
 from seatrial.repository.shipped import cdk_cli_version
+from seatrial.specs.load import load_environment
 from seatrial.specs.pipeline import load_pipeline
 from seatrial_base.errors import SpecError
 from seatrial_cdk.delivery.delivery_pipeline import DeliveryPipeline
+from seatrial_cdk.endpoint.execution_role import RoleOptions
 from seatrial_cdk.jobs.optimization_job import add_jobs
 from seatrial_cdk.observability.environment_dashboard import define_environment_view
 from seatrial_cdk.place import stack_environment
+from seatrial_cdk.private_bucket import bound_emptying_role
 from seatrial_cdk.trials.trials_stack import TrialsStack
+from seatrial_cdk.vending.launch_role import LaunchRole
+from seatrial_cdk.vending.product_portfolio import Offer, ProductPortfolio, ProjectTemplates
 from seatrial_stacks.endpoint_stack import EndpointStack
-from seatrial_stacks.vending_stack import add_vending
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -29,8 +35,115 @@ if TYPE_CHECKING:
     from constructs import Construct
 
     from seatrial.deployment.document import Deployment
+    from seatrial.deployment.product import LoadedProduct
     from seatrial.specs.environment import EnvironmentSpec
     from seatrial.specs.pipeline import PipelineSpec
+
+
+class VendingStack(Stack):
+    """The portfolio of one environment's products, their launch role, and the bucket for SageMaker Projects.
+
+    Args:
+        offers: What was published of each product.
+        templates: Every published template, those of removed products included: teams may still run them.
+        trials: The trial service that tries what is launched; it is deployed before.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        *,
+        environment: EnvironmentSpec,
+        offers: Sequence[Offer],
+        templates: Iterable[Path],
+        trials: TrialsStack,
+    ) -> None:
+        name = products_stack(environment.name)
+        super().__init__(
+            scope,
+            name,
+            stack_name=name,
+            description=f"Products for teams in {environment.name}",
+            env=stack_environment(environment),
+        )
+        published = tuple(templates)
+        # The objects of weights: those below a prefix, or one archive.
+        weights = {
+            f"arn:{self.partition}:s3:::{uri.removeprefix('s3://')}{'*' if uri.endswith('/') else ''}"
+            for template in published
+            for uri in weights_of(template)
+        }
+        written = sorted({each for template in published for each in outputs_of(template)})
+        secrets = {secret for template in published for secret in secrets_of(template)}
+        role_options = RoleOptions.of(self, environment.security)
+        self.launch_role = LaunchRole(
+            self,
+            "LaunchRole",
+            environment=environment.name,
+            network=environment.network,
+            role_options=role_options,
+            weights=tuple(sorted(weights)),
+            kms_key_arns=() if environment.kms_key_arn is None else (environment.kms_key_arn,),
+            secrets=tuple(sorted(secrets)),
+            outputs=tuple(written),
+        )
+        self.portfolio = ProductPortfolio(
+            self,
+            "Portfolio",
+            environment=environment.name,
+            owner=", ".join(sorted({offer.product.owner for offer in offers})),
+            offers=offers,
+            launch_role_arn=self.launch_role.role.role_arn,
+        )
+        self.templates = ProjectTemplates(
+            self, "Templates", removal=environment.removal, kms_key_arn=environment.kms_key_arn
+        )
+        bound_emptying_role(self, role_options)
+        outputs = {
+            "PortfolioId": self.portfolio.portfolio.ref,
+            "LaunchRoleArn": self.launch_role.role.role_arn,
+            "TemplatesBucket": self.templates.bucket.bucket_name,
+            "TemplatesLocation": f"s3://{self.templates.bucket.bucket_name}/{environment.name}/",
+        }
+        for output, value in outputs.items():
+            CfnOutput(self, output, value=value)
+        self.add_stack_dependency(trials)
+        for tag, value in environment.tags.items():
+            Tags.of(self).add(tag, value)
+
+
+def add_vending(
+    scope: App | Stage,
+    services: dict[str, TrialsStack],
+    products: Sequence[LoadedProduct],
+    *,
+    environments: Path,
+    environment: str | None,
+) -> bool:
+    """Add the stack of each environment that offers products, and return whether there is any.
+
+    Args:
+        services: The trial services by environment; those that are missing are added.
+        environment: Only this one; `None` for every one but the embedded AWS.
+
+    Raises:
+        SpecError: SEA494 when a product's version is not published.
+    """
+    added = False
+    for name in sorted({name for each in products for name in each.product.environments}):
+        spec = load_environment(environments, name)
+        if name != environment if environment is not None else spec.is_embedded:
+            continue
+        if name not in services:
+            services[name] = TrialsStack(scope, environment=spec)
+        offered = [each for each in products if name in each.product.environments]
+        versions = [{made.version: made.template for made in published_versions(each, name)} for each in offered]
+        offers = [Offer(product=each.product, versions=made) for each, made in zip(offered, versions, strict=True)]
+        folders = sorted({each.path.parent for each in products})
+        templates = [file for folder in folders for file in kept_templates(folder, name)]
+        VendingStack(scope, environment=spec, offers=offers, templates=templates, trials=services[name])
+        added = True
+    return added
 
 
 def define_stacks(app: App) -> None:
@@ -46,7 +159,8 @@ def define_stacks(app: App) -> None:
 
     Warnings have no stack trace: it would hold paths of this process, and the same input would give other bytes.
 
-    With `pipeline`, the file of a pipeline's spec, the pipeline alone is defined; its stages have these stacks.
+    With `pipeline`, the file of a pipeline's spec, the pipeline alone is defined; its stages have these stacks. With
+    `destroy`, the name of a stack, it alone is, without a look at any spec: `cdk destroy` finds it whatever they say.
 
     Raises:
         SpecError: With everything that is wrong in every environment.
@@ -57,6 +171,11 @@ def define_stacks(app: App) -> None:
         return
     folders = _Folders.of(app)
     environment, endpoint = (context_text(app, name) or None for name in ("environment", "endpoint"))
+    if name := context_text(app, "destroy"):
+        place = load_environment(folders.environments, environment) if environment else None
+        # A template must have a resource: the CDK's metadata, which is nothing.
+        Stack(app, name, env=stack_environment(place) if place else None, analytics_reporting=True)
+        return
     has_products = endpoint is None and bool(product_files(folders.products))
     locked = _locked(folders, environment, endpoint, required=not has_products)
     services = add_stacks(app, locked.deployments, locked.awaiting)

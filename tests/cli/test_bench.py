@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -11,20 +12,22 @@ import threading
 import time
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import count
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial_load.documents.result import TrialResult
+from seatrial_load.documents.result import LevelResult, TrialResult
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from tests.cli.conftest import Seatrial
 
 pytestmark = pytest.mark.timing
 
+ANSWERS_UNTIL_TIRED = 34
 TOKENS = 5
 THE_CLIENT = "is void: the client was the limit"
 """A machine with other things to do makes a level void, and the verdict inconclusive: no test may judge that."""
@@ -35,8 +38,13 @@ class OpenAI(BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
     turn = 0
+    answers: Iterator[int] = count()
     asked = threading.Event()
     may_answer = threading.Event()
+
+    def do_GET(self) -> None:
+        """List the one model."""
+        self._tell(200, "application/json", b'{"data":[{"id":"m"}]}')
 
     def do_POST(self) -> None:
         """Answer one request."""
@@ -54,10 +62,12 @@ class OpenAI(BaseHTTPRequestHandler):
                 self._tell(429, "application/json", b'{"error":{"message":"slow down","type":"throttling"}}')
         elif manner == "page":
             self._tell(404, "text/html", b"<html><body>no such page</body></html>")
-        elif manner == "silent":
+        elif manner == "silent" or (manner == "tires" and next(OpenAI.answers) >= ANSWERS_UNTIL_TIRED):
             self.asked.set()
             self.may_answer.wait(30)
             self.close_connection = True
+        elif manner == "tires":
+            self._tell(200, "text/event-stream", _stream(asked))
         else:
             self.close_connection = True
 
@@ -134,6 +144,28 @@ def test_a_server_is_measured_and_the_report_written(seatrial: Seatrial, project
     assert {record["concurrency"] for record in records if not record["ramp"]} == {1, 2}
 
 
+def test_the_commands_of_the_page_on_agents_replay_its_traces(seatrial: Seatrial, project: Path, origin: str) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "agents.md").read_text(encoding="utf-8")
+    for name, block in zip(
+        ("weka.json", "spans.jsonl"), re.findall(r"```json\n(.*?)```", page, re.DOTALL), strict=True
+    ):
+        (project / name).write_text(block, encoding="utf-8")
+    levels: list[LevelResult] = []
+    for command in re.findall(r"^seatrial (bench .*)", page, re.MULTILINE):
+        done = seatrial(*command.replace("http://localhost:8000", origin).split(), "-o", "agents")
+        assert done.stderr == ""
+        assert told_of(done, "sent").count("sessions of") == 1
+        assert " an hour" in next(line for line in done.stdout.splitlines() if line.startswith("sessions at"))
+        levels += TrialResult.from_json((project / "agents" / "report.json").read_text(encoding="utf-8")).levels
+    # Four turns a session, at least twice as many sessions as go on at once; then two sessions of two turns and of one.
+    assert [level.requests + level.ramp_requests for level in levels] == [12, 16, 3]
+    assert [level.conversations for level in levels[2:]] == [2]
+    assert all(level.session_ms and level.first_turn_ttft_ms and level.later_turns_ttft_ms for level in levels)
+    # Gaps of 0.1 s before the sub-agents and the last call; the second session begins 0.25 s after the first.
+    assert all(level.session_ms.mean > 200 for level in levels[:2] if level.session_ms)
+    assert levels[2].arrival == "replay"
+
+
 def test_the_gate_is_the_lowest_level_unless_said(seatrial: Seatrial, origin: str) -> None:
     command = ["bench", "--url", f"{origin}/v1", "--output-tokens", str(TOKENS), "--requests", "4"]
     done = seatrial(*command, "--levels", "4,2")
@@ -194,7 +226,7 @@ def test_a_level_of_an_open_loop_is_a_rate(seatrial: Seatrial, origin: str) -> N
     ],
 )
 def test_a_refusal_is_told_in_the_servers_words(seatrial: Seatrial, origin: str, manner: str, told: str) -> None:
-    done = seatrial("bench", "--url", f"{origin}/{manner}", "--levels", "1", "--requests", "2")
+    done = seatrial("bench", "--url", f"{origin}/{manner}", "--model", "m", "--levels", "1", "--requests", "2")
     level = f"0 of 2 requests succeeded at concurrency 1 per copy: {told}"
     assert (done.returncode, done.stderr) == (1, "")
     assert done.stdout.splitlines()[1].startswith(f"concurrency 1: 0/2 succeeded: {level}")
@@ -233,7 +265,7 @@ def test_a_refusal_is_told_in_the_servers_words(seatrial: Seatrial, origin: str,
         ),
         (
             "--url http://localhost --trace t.csv --rate 1",
-            ["--trace: SEA501: can't be combined with --rate: a replay is one level with the recorded times"],
+            ["--trace: SEA501: can't be combined with --rate: a replay keeps the recorded times or gaps"],
         ),
         (
             "--url http://localhost --rate 1 --protocol jumpstart-2024",
@@ -343,6 +375,48 @@ def test_interrupted_it_says_so_and_leaves_nothing_behind(project: Path, origin:
     assert (process.returncode, stderr) == (130, "interrupted\n")
     assert ends(process.pid, within_s=20), "a worker is left"
     assert not (project / "page").exists()
+
+
+LOAD = ("-c", "from seatrial_load.cli import main; main()", "--output", "page.json")
+
+
+@pytest.mark.parametrize(
+    ("number", "command", "written"),
+    [
+        (signal.SIGINT, ("-m", "seatrial.cli", "bench", "--output", "page"), "page/report.json"),
+        (signal.SIGKILL, LOAD, "page.json.unfinished"),
+    ],
+)
+def test_a_trial_that_is_ended_keeps_what_it_had_measured(
+    project: Path, origin: str, number: signal.Signals, command: tuple[str, ...], written: str
+) -> None:
+    """The first request, the warm-up and the first level take up to 30; the second level is answered in part."""
+    OpenAI.asked.clear()
+    OpenAI.answers = count()
+    options = ["--levels", "1,2", "--requests", "16", "--workers", "2", "--output-tokens", f"{TOKENS}"]
+    process = subprocess.Popen(
+        [sys.executable, *command, "--url", f"{origin}/tires", "--model", "m", *options],
+        cwd=project,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert OpenAI.asked.wait(30), "the second level was not reached"
+    process.send_signal(number)
+    stdout, _ = process.communicate(timeout=30)
+    result = TrialResult.from_json((project / written).read_text(encoding="utf-8"))
+    first, *others = result.levels
+    assert (first.concurrency, first.mark, first.requests) == (1, "", 16)
+    if number == signal.SIGKILL:
+        assert (others, result.verdict.status) == ([], "inconclusive")
+        return
+    (second,) = others
+    assert (process.returncode, second.mark) == (130, "cut")
+    assert second.cut.startswith("interrupted (")
+    assert 0 < second.succeeded == second.requests < 16
+    assert f"{second.succeeded}/{second.requests} succeeded: cut: interrupted" in stdout
+    assert "stopped: interrupted" in stdout
+    assert list(project.glob("**/*unfinished*")) == []
 
 
 def ends(group: int, *, within_s: float) -> bool:

@@ -12,6 +12,7 @@ import pytest
 
 from seatrial_laptop.state import STATE_FILE
 from tests.cli.conftest import SPECS, files
+from tests.operations.test_recommendations import JOB
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
 def test_a_recommendation_is_compared_with_the_plan_without_an_account(seatrial: Seatrial, project: Path) -> None:
     job = project / "job.json"
     for text, told, code in (
-        ('{"AIRecommendationJobStatus": "Completed", "Recommendations": [{}]}', "", 0),
+        ('{"AIRecommendationJobStatus": "Completed", "Recommendations": [{}]}', "SEA633", 2),
+        (json.dumps(JOB), "", 0),
         ("{", "SEA633", 2),
     ):
         job.write_text(text)

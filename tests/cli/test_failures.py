@@ -97,6 +97,13 @@ def test_an_argument_that_is_no_utf_8_is_told(tmp_path: Path) -> None:
             "SEA101: a text holds U+DCE9, which can't be written as utf-8\n",
             1,
         ),
+        (
+            ModuleNotFoundError("", name="aws_cdk"),
+            "SEA603: the package aws_cdk is not installed\n  hint: install it: ",
+            1,
+        ),
+        (ModuleNotFoundError("", name="rich"), "SEA603: the package rich is not installed\n  hint: install Sea", 1),
+        (ModuleNotFoundError("No module named 'seatrial.x'", name="seatrial.x"), "SEA517: an internal error: Mod", 70),
         (RecursionError("too deep"), "SEA517: an internal error: RecursionError: too deep\n", 70),
         (KeyError("field"), "SEA517: an internal error: KeyError: 'field'\n", 70),
         (KeyboardInterrupt(), "interrupted\n", 130),
@@ -163,7 +170,8 @@ def silent_server() -> Iterator[str]:
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_an_interrupted_trial_says_what_it_measured(number: signal.Signals, workers: str) -> None:
     with silent_server() as url:
-        command = [*SEATRIAL, "bench", "--url", url, "--levels", "4", "--requests", "8", "--workers", workers]
+        options = ("--model", "m", "--levels", "4", "--requests", "8", "--workers", workers)
+        command = [*SEATRIAL, "bench", "--url", url, *options]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as trial:
             assert Silent.asked.wait(60)
             trial.send_signal(number)

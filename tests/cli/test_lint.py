@@ -23,6 +23,11 @@ def file(project: Path) -> Path:
     return project / "serving.properties"
 
 
+def test_a_choice_that_is_none_is_refused_in_plain_words(seatrial: Seatrial) -> None:
+    words = seatrial("lint", "x", "--engine", "foo").stderr.replace("│", "").split()
+    assert "Invalid value for '--engine': 'foo' is not one of 'lmi', 'tgi', 'vllm', 'sglang'." in " ".join(words)
+
+
 def test_text_names_line_key_rule_severity_and_fix(seatrial: Seatrial, file: Path) -> None:
     file.write_text(f"{CLEAN}option.max_rolling_batch=64\n")
     done = seatrial("lint", "serving.properties")

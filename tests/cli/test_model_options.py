@@ -291,6 +291,25 @@ class TestEnvironment:
         named = seatrial("validate", "chat.yaml", "--environments", "nowhere", folder=empty)
         assert (named.returncode, "SEA109" in named.stderr) == (2, True)
 
+    def test_warnings_are_in_the_document_and_fail_nothing(self, empty: Path, seatrial: Seatrial) -> None:
+        (empty / "chat.yaml").write_text(
+            "name: chat\nmodel: {hub_id: meta-llama/Llama-3.1-8B-Instruct}\n"
+            "workload: {input_tokens: 9, output_tokens: 9, concurrency: 1}\n"
+        )
+        done = seatrial("validate", "chat.yaml", "--format", "json", folder=empty)
+        (note,) = json.loads(done.stdout)["findings"]
+        assert (done.returncode, note["severity"], note["file"]) == (0, "note", "chat.yaml")
+        assert f"warning: {note['rule']}: {note['message']}" in seatrial("validate", "chat.yaml", folder=empty).stderr
+
+    def test_a_bound_that_nobody_wrote_is_called_assumed(self, empty: Path, seatrial: Seatrial) -> None:
+        rails = "name: dev\nregion: us-east-1\nguard_rails: {usd_per_hour: 60, max_copies: 2}\n"
+        (empty / "environments").mkdir(exist_ok=True)
+        (empty / "environments" / "dev.yaml").write_text(rails)
+        load = ("--input", "2000", "--output", "300", "--concurrency", "16")
+        error = seatrial("plan", "deepseek-ai/DeepSeek-R1", *load, folder=empty).stderr
+        assert "SEA206" in error
+        assert "hint: max_copies 2 is assumed: --save FILE writes a spec, where you set it" in error
+
     def test_a_lock_needs_the_file(self, empty: Path, seatrial: Seatrial) -> None:
         (empty / "chat.yaml").write_text(
             f"name: chat\nmodel: {{hub_id: {SMALL}}}\nworkload: {{input_tokens: 9, output_tokens: 9, concurrency: 1}}\n"

@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from seatrial.cli.app import app
+from seatrial.cli.support.specs import own_region
 from seatrial_base.errors import SpecError
 from seatrial_base.secrets import redacted
 from seatrial_load.aws.sigv4 import PREFIX
@@ -60,3 +61,9 @@ def test_what_an_environment_has_is_given_by_nothing_else() -> None:
     with pytest.raises(SpecError) as refused:
         asked("chat", "-e", "dev", "--region", "us-east-1", "--component", "model")
     assert [problem.place.field for problem in refused.value.problems] == ["--component", "--region"]
+
+
+def test_the_region_is_that_of_the_variable_which_the_hint_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_REGION", "eu-west-1")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-west-2")
+    assert own_region() == "eu-west-1"

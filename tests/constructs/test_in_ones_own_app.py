@@ -24,7 +24,7 @@ from seatrial.specs.load import environments_of, load_environment
 from seatrial_base.errors import SeatrialError, SpecError
 from seatrial_cdk.delivery.plain_errors import plain_errors
 from seatrial_cdk.endpoint.container_network import SERVICES, ContainerNetwork, HostingVpcEndpoints
-from seatrial_cdk.endpoint.endpoint_outputs import EndpointOutputs
+from seatrial_cdk.endpoint.endpoint_parts import EndpointOutputs
 from seatrial_cdk.endpoint.execution_role import RoleOptions
 from seatrial_cdk.endpoint.llm_endpoint import LlmEndpoint
 from seatrial_cdk.endpoint.single_model_endpoint import SingleModelEndpoint

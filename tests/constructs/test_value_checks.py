@@ -13,7 +13,7 @@ from constructs import Construct
 
 from seatrial_base.errors import SpecError
 from seatrial_cdk.endpoint.endpoint_interface import ILlmEndpoint
-from seatrial_cdk.endpoint.endpoint_outputs import EndpointAlias
+from seatrial_cdk.endpoint.endpoint_parts import EndpointAlias
 from seatrial_cdk.endpoint.inference_component import AddedComponent, ComponentCopies, CopyPlacement
 from seatrial_cdk.endpoint.llm_endpoint import LlmEndpoint
 from seatrial_cdk.endpoint.output_location import DataCapture, OutputLocation

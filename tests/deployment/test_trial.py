@@ -3,6 +3,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from pathlib import Path
+from statistics import pstdev
 from typing import TYPE_CHECKING, Literal, get_args, get_type_hints
 
 import pytest
@@ -11,14 +12,19 @@ from seatrial.deployment.trial import request_template, trial_api, trial_request
 from seatrial.engines.render import render_plan
 from seatrial.engines.rendered import RenderedConfig
 from seatrial.locks.locked_plan import read_locked_plan
+from seatrial.planner.calibration import measured_copy
 from seatrial.planner.planner import make_plan
+from seatrial.planner.predict.request_simulation import simulate_closed
+from seatrial.planner.predict.simulation import TRIAL
 from seatrial.specs.endpoint import TrialSpec, WorkloadSpec
 from seatrial.specs.load import load_spec
 from seatrial_base.errors import BenchError, SpecError
+from seatrial_load.cli.requests import Mistakes, request_of_server
 from seatrial_load.documents.request import Gate, Load, PredictedLevel, TrialRequest, TrialTarget, Workload
 from seatrial_load.documents.request_checks import read_trial_request
-from seatrial_load.measure.lengths import lengths_of
+from seatrial_load.measure.lengths import BLOCK, lengths_of
 from seatrial_load.metrics.level import level_size
+from seatrial_load.prompts.choose import prompts_of
 from seatrial_load.slo.evaluate import requests_needed
 
 if TYPE_CHECKING:
@@ -124,6 +130,29 @@ def test_a_trial_sends_what_the_plan_was_made_for(tmp_path: Path) -> None:
     assert plan.max_model_len.value >= 1_299
     assert tuple(point.requests_per_second for point in plan.rates) == load.rates_per_s[:3]
     assert [told for told in plan.warnings if "Prompts share 200 tokens" in told]
+
+
+def test_lengths_are_drawn_alike_in_every_path(tmp_path: Path) -> None:
+    """By `bench --url`, by the trial's function that reads the request of a spec, and in the plan's simulation."""
+    told = {"input_tokens": 550, "output_tokens": 150, "input_tokens_stddev": 150.0, "output_tokens_stddev": 50.0}
+    spec = ", ".join(f"{name}: {value:g}" for name, value in told.items())
+    plan, request = described(tmp_path, f"{spec}, concurrency: 4")
+    flags = {f"--{name.replace('_', '-')}": value for name, value in told.items()}
+    written = {"--url": "http://127.0.0.1:1", **flags}
+    bench = request_of_server(written, Mistakes(given=frozenset(written)))
+    loaded = load_spec(tmp_path / "chat.yaml", "dev", environments=tmp_path)
+    rows = range(2 * BLOCK)
+    copy = measured_copy(loaded, plan)
+    assert copy.lengths is not None
+    drawn = [copy.lengths.of(row) for row in rows]
+    for asked, first in ((request, 0), (request, 40), (bench, 0)):
+        prompts = prompts_of(asked.workload, seed="a seed", first=first)
+        sent = [(prompts.input_tokens(first + row), prompts.output_tokens(first + row)) for row in rows]
+        assert sent == drawn
+    answers = [answer for _, answer in drawn]
+    assert pstdev(answers) == pytest.approx(50, rel=0.1)
+    served = simulate_closed(copy, TRIAL.starts_s(copy, 4), len(rows), round_trip_s=0.02, rest_share=0.02)
+    assert sorted(each.output for each in served) == sorted(answers)
 
 
 RARE = "input_tokens: 200, output_tokens: 20, requests_per_second: 0.25, arrivals: poisson"

@@ -30,7 +30,9 @@ OF_THE_AWS_CLI = frozenset({("cloudformation", "deploy")})
 """Commands of the AWS CLI that are no operation of a service."""
 OPTIONS_OF_THE_AWS_CLI = frozenset({"region", "query", "output", "profile", "endpoint_url", "notification_endpoint"})
 """Global ones, and the name that `sns subscribe` gives to `Endpoint`."""
-NOT_CHECKED = frozenset({".", "cat", "cd", "echo", "eval", "git", "printf", "python", "rm", "sed"})
+NOT_CHECKED = frozenset(
+    {".", "cat", "cd", "echo", "eval", "export", "git", "pip", "printf", "python", "rm", "sed", "uv"}
+)
 
 
 def commands(page: str) -> Iterator[list[str]]:

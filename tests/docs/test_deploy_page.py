@@ -7,8 +7,15 @@ from pathlib import Path
 
 from seatrial.deployment.document import service_stack
 from seatrial.deployment.load import find_deployments
+from seatrial.operations.deployment_outcome import OutcomeKind
 
 ROOT = Path(__file__).parents[2]
+
+
+def test_the_exit_codes_are_those_of_the_command() -> None:
+    text = (ROOT / "docs" / "how-to" / "deploy.md").read_text(encoding="utf-8")
+    rows = [f"| {row.code} | `{row.head}` | {row.meaning} |" for row in (kind.value for kind in OutcomeKind)]
+    assert re.findall(r"^\| \d+ \| `[A-Z ]+` \| .*? \|", text, re.MULTILINE) == rows
 
 
 def test_the_shown_stacks_are_those_of_the_app() -> None:

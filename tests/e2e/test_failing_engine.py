@@ -5,11 +5,14 @@ vLLM takes at most all of the accelerator's memory; what is passed through `extr
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING
 
 import pytest
 
 from benchmarks.living_endpoint.synthesis import synthesize
+from tests.e2e.conftest import variables_of
+from tests.tools import BIN, ROOT, run_to_end
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -67,7 +70,7 @@ def test_a_new_stack_is_rolled_back_and_leaves_nothing(
     assert engines() == []
 
 
-def test_a_refused_update_leaves_the_old_copy_serving(
+def test_a_refused_update_leaves_the_old_copy_serving_and_the_last_line_says_so(
     cloud: EmbeddedAws, deploy: Deploy, assemblies: tuple[Path, Path], engines: Callable[[], list[int]]
 ) -> None:
     assert deploy(STEADY, assemblies[0]).exit_code == 0
@@ -75,9 +78,20 @@ def test_a_refused_update_leaves_the_old_copy_serving(
     component = healthy.output("InferenceComponentName")
     before = cloud.live(component)
 
-    ended = deploy(STEADY, assemblies[1])
-    assert ended.exit_code == 1
-    assert REASON in ended.output
+    shutil.copy(ROOT / "cdk.json", assemblies[1].parent)
+    command = (
+        "deploy",
+        assemblies[1].parent / "endpoints" / "steady.yaml",
+        "-e",
+        "local",
+        "--",
+        "--app",
+        assemblies[1],
+    )
+    ended = run_to_end(BIN / "seatrial", *command, folder=ROOT, env=variables_of(cloud.local))
+    last = ended.output.splitlines()[-1]
+    assert (ended.exit_code, last.startswith("FAILED: "), REASON in last) == (14, True, True)
+    assert f"; rolled back; local-steady serves plan {healthy.output('PlanDigest')} (" in last
 
     after = cloud.stack(STEADY)
     assert (after.status, after.outputs) == ("UPDATE_ROLLBACK_COMPLETE", healthy.outputs)

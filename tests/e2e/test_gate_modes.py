@@ -143,6 +143,14 @@ def test_two_probes_stand_beside_the_prediction(probe: Callable[..., Ended]) -> 
     assert "measured on: local-cpu-random-llama (not the model named)" in words
 
 
+def test_an_evaluation_set_is_scored_on_the_live_endpoint(probe: Callable[..., Ended], workspace: Workspace) -> None:
+    prompts = [{"prompt": f"sea {number}", "reference": "a random model writes no such thing"} for number in range(5)]
+    (workspace.folder / "eval.jsonl").write_text("".join(f"{json.dumps(prompt)}\n" for prompt in prompts))
+    scored = probe("quality", "--suite", "eval.jsonl", "--max-tokens", "8", "--at-least", "eval=0.5")
+    assert (scored.exit_code, "5 of 5" in scored.output) == (1, True), scored.output
+    assert "measured on: local-cpu-random-llama (not the model named)" in scored.output
+
+
 def test_a_cpus_numbers_become_no_constants(probe: Callable[..., Ended], workspace: Workspace) -> None:
     """They were written, and scaled a GPU's steps by 0.052 and 16.97."""
     written = probe("calibrate", "--result", "probes/report.json", "--write")

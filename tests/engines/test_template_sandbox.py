@@ -21,7 +21,7 @@ from seatrial_base.catalog.engine_options import TOPICS
 from seatrial_base.errors import RenderError
 from seatrial_lint.engines.neutral import EXTRA
 from seatrial_lint.engines.properties import escape_key, escape_property
-from seatrial_lint.engines.sandbox import (
+from seatrial_lint.engines.templates import (
     FILTERS,
     LOOP,
     METHODS,
@@ -33,9 +33,12 @@ from seatrial_lint.engines.sandbox import (
     TESTS,
     TemplateLimitError,
     TemplateSandbox,
+    TemplateVariables,
+    WrittenOption,
     check_template,
+    render_template,
+    render_variables,
 )
-from seatrial_lint.engines.templates import TemplateVariables, WrittenOption, render_template, render_variables
 from tests.engines.hostile_templates import BOMBS, ESCAPES, TEMPLATE
 
 ROOT = Path(__file__).parents[2]

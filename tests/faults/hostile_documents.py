@@ -116,6 +116,18 @@ TABLES: Mapping[str, tuple[str, str, str]] = {
 }
 ROWS_JSON: Mapping[str, tuple[str, str, str]] = {
     "traces": ("", '{"timestamp": #, "input_length": 1, "output_length": 1, "hash_ids": [#]}\n', ""),
+    "agents": (
+        '{"requests": [{"t": 0, "in": 9, "out": 1},',
+        '{"t": #, "type": "subagent", "requests": [{"t": 0, "in": 1e9, "out": 1}]},',
+        '{"t": 1, "in": 9, "out": 1}]}',
+    ),
+    "sessions": ("", '{"session_id": 1, "timestamp": #, "input_length": 1e9, "output_length": 1}\n', ""),
+    "spans": (
+        "",
+        '{"span_id": "#", "parent_span_id": "1#", "trace_id": 1, "start_time": #, "attributes": '
+        '{"gen_ai.usage.input_tokens": 9, "gen_ai.usage.output_tokens": 9}}\n',
+        "",
+    ),
     "blocks": ('{"timestamp": 1, "input_length": 999999999, "output_length": 1, "hash_ids": [', "#,", "1]}\n"),
     "prompts": ("", '{"text_input": "a"}\n', ""),
     "conversations": ("", '{"session_id": "s#", "turns": [{"text": "a"}, {"text": "b"}]}\n', ""),
@@ -519,11 +531,12 @@ def tables(length: int) -> Iterator[tuple[str, Callable[[], None]]]:
 def traffic(length: int) -> Iterator[tuple[str, Callable[[], None]]]:
     from seatrial_load.prompts.dataset import read_dataset  # noqa: PLC0415 (as above)
     from seatrial_load.prompts.jsonl import JsonlPrompts  # noqa: PLC0415 (as above)
-    from seatrial_load.prompts.trace import read_trace  # noqa: PLC0415 (as above)
+    from seatrial_load.prompts.trace import read_trace, sessions_dataset  # noqa: PLC0415 (as above)
     from seatrial_load.quality.scores import evaluation_set  # noqa: PLC0415 (as above)
 
     readers: Mapping[str, Callable[[Path], object]] = {
         "trace": read_trace,
+        "sessions": sessions_dataset,
         "dataset": read_dataset,
         "recording": lambda file: read_dataset(file, timed=True),
         "prompts": lambda file: JsonlPrompts(file, tokens_out=1, chat=True),

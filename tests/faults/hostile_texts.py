@@ -259,8 +259,11 @@ def render_reader(length: int) -> Iterator[tuple[str, Callable[[], None]]]:
 
 
 def templates_reader(length: int) -> Iterator[tuple[str, Callable[[], None]]]:
-    from seatrial_lint.engines.sandbox import MOST_SOURCE  # noqa: PLC0415 (as above)
-    from seatrial_lint.engines.templates import TemplateVariables, render_variables  # noqa: PLC0415 (as above)
+    from seatrial_lint.engines.templates import (  # noqa: PLC0415 (as above)
+        MOST_SOURCE,
+        TemplateVariables,
+        render_variables,
+    )
 
     name, variables = "vllm/container.env.j2", TemplateVariables("first line", {})
 

@@ -62,8 +62,9 @@ def test_zero_successful_requests_have_no_latency_and_no_throughput(nothing: Tri
 
 def test_zero_successful_requests_have_no_knee_no_cost_and_fail(nothing: TrialResult) -> None:
     assert [(knee.detector, knee.concurrency) for knee in nothing.knees if knee.concurrency is not None] == []
-    assert (nothing.target_concurrency_per_copy, nothing.target_detector) == (2.0, None)
-    assert nothing.target_because.startswith("fallback 2 per copy: ")
+    assert (nothing.target_concurrency_per_copy, nothing.target_detector) == (1.0, None)
+    because = "1 per copy, the lowest load that misses the SLO, less than the fallback of 2: "
+    assert nothing.target_because.startswith(because)
     assert (nothing.usd_per_million_output_tokens, nothing.blended_usd_per_million_tokens) == (None, None)
     assert miss_of(nothing) == NO_SUCCESS
     assert nothing.engine_note == ""

@@ -53,7 +53,6 @@ AREAS: Final = {
     "rails": Area(
         (
             "seatrial/specs/guardrails/checks.py",
-            "seatrial/specs/guardrails/references.py",
             "seatrial/locks/guard_rails.py",
         ),
         ("tests/specs", "tests/locks", "tests/planner/test_guard_rails.py"),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial.account.trials import LiveTrial
-from seatrial.cli.deploy import _View
+from seatrial.cli.deploy import _View, _write_log
 from seatrial.deployment.load import load_deployment
 from seatrial.operations.app import deploy_command_of, run_app, run_cdk, trial_looked_at
 from seatrial_base.errors import SeatrialError, SpecError
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 SPEC = ROOT / "endpoints" / "llama-2-7b-chat.yaml"
 RESULT = passing_result()
+SECRET = "hf_abcdefghijklmnopqrstuvwxyz01234567"
 LOADING = LiveTrial(request_id="2", is_due=True, left_s=300.0, levels=RESULT.levels[:1], loading=16)
 ENDED = LiveTrial(request_id="2", is_due=True, left_s=0.0, levels=RESULT.levels, result=RESULT)
 
@@ -122,16 +123,19 @@ class TestTrial:
             pass
         assert told == []
 
-    def test_plain_lines_in_a_pipeline(self, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_plain_lines_in_a_pipeline(self, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
         view = _View("seatrial-dev-chat", None)
         view.line("seatrial-dev-chat | CREATE_IN_PROGRESS | Trial")
         view.trial(LOADING)
         view.trial(ENDED)
-        view.line("seatrial-dev-chat | CREATE_COMPLETE")
-        view.conclude()
+        view.trial(LiveTrial(request_id="3"))
+        for line in ("seatrial-dev-chat | CREATE_COMPLETE", "❌  it failed", "‣ why", "", SECRET):
+            view.line(line)
         lines = capsys.readouterr().out.splitlines()
         assert lines[0] == "seatrial-dev-chat | CREATE_IN_PROGRESS | Trial"
         assert lines[1] == "trial: the trial of seatrial-dev-chat"
         assert lines[2].startswith("trial: concurrency 8: 250")
         assert lines[3] == "trial: loading concurrency 16 per copy (5:00 min left)"
-        assert lines[-3:-1] == ["seatrial-dev-chat | CREATE_COMPLETE", "trial: verdict: pass: objective met"]
+        assert (lines[-1], view.error) == ("seatrial-dev-chat | CREATE_COMPLETE", "it failed ‣ why")
+        log = Path(f"{_write_log(tmp_path / 'new' / 's.log', view.kept)}")
+        assert (log.stat().st_mode & 0o777, "❌" in log.read_text(), SECRET in log.read_text()) == (0o600, True, False)

@@ -34,7 +34,8 @@ def test_a_case_knows_its_accelerators(types: tuple[str, ...], accelerators: str
 
 def test_a_case_knows_what_is_asked_of_the_engine(ask: Ask) -> None:
     drafted = {"draft_tokens": 3, "acceptance_rate": 0.7, "method": "eagle3", "model": "a/b"}
-    loaded = ask(serving={"overrides": {"quantization": "awq", "speculative_decoding": drafted}})
+    model = {"hub_id": "TheBloke/Llama-2-7B-Chat-AWQ"}
+    loaded = ask(model=model, serving={"overrides": {"quantization": "awq", "speculative_decoding": drafted}})
 
     assert case_of(loaded.endpoint.serving, read_architecture(loaded), ()).facts == {
         "accelerators": "gpu",

@@ -295,7 +295,10 @@ def test_a_fitted_engine_states_its_measured_error(ask: Ask) -> None:
     [
         ({"serving": {**TGI_1, "instance_types": ["ml.g6.2xlarge"]}}, "NVIDIA L4"),
         (
-            {"serving": {**TGI_1, "instance_types": ["ml.g5.2xlarge"], "overrides": {"quantization": "gptq"}}},
+            {
+                "serving": {**TGI_1, "instance_types": ["ml.g5.2xlarge"]},
+                "model": {"hub_id": "TheBloke/Llama-2-7B-Chat-GPTQ"},
+            },
             "gptq weights",
         ),
         (
@@ -515,8 +518,8 @@ def test_a_price_of_another_region_is_said(ask: Ask) -> None:
     plan = make_plan(ask(region="eu-west-1"))
 
     assert plan.warnings[-1] == (
-        "The price of ml.g5.2xlarge is from us-east-1, 2026-04-21; none is known for eu-west-1. "
-        "`seatrial prices refresh` reads the current prices."
+        "The price of ml.g5.2xlarge is from us-east-1, 2026-04-21; none is known for eu-west-1, nor whether it is "
+        "offered there. `seatrial prices refresh` reads the current prices."
     )
 
 
@@ -646,7 +649,8 @@ def test_a_plan_to_zero_starts_with_a_copy_and_tells_the_cost_at_zero(ask: Ask) 
     usual = make_plan(ask(scaling={"min_copies": 1, "max_copies": 2}))
     assert to_zero.copy_count.value == usual.copy_count.value == 1
     assert to_zero.cost == usual.cost
-    assert "0 to 2; at 0 copies no instance runs: $0.00 per hour" in to_zero.copy_count.because
+    at_zero = "0 to 2; at 0 copies no instance runs: $0.00 per hour, and requests are refused until a copy has started"
+    assert at_zero in to_zero.copy_count.because
     assert "no instance runs" not in usual.copy_count.because
 
 

@@ -78,9 +78,9 @@ def test_both_can_be_put_on_one_hardware(tmp_path: Path) -> None:
 
 
 def test_a_recipe_that_contradicts_the_spec_leaves_nothing(tmp_path: Path) -> None:
-    locked = locked_as(tmp_path, serving={"instance_types": [CHEAP], "overrides": {"quantization": "int8"}})
+    locked = locked_as(tmp_path, serving={"instance_types": [CHEAP], "overrides": {"quantization": "fp8"}})
     with pytest.raises(SpecError):
-        pin_recipes(locked.loaded, (NONE, FP8), locked.plan, locked.environments)
+        pin_recipes(locked.loaded, (NONE, parse_recipe("awq=a/b-awq")), locked.plan, locked.environments)
     assert not compare_folder(locked.loaded).exists()
 
 

@@ -9,18 +9,23 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial.locks.locked_plan import read_locked_plan
-from seatrial.planner.calibration import measured_copy, outlook_of, points_of_trial
-from seatrial.planner.predict.simulation import outcome
+from seatrial.planner.calibration import measured_copy, outlook_of, points_of_trial, with_random_arrivals
+from seatrial.planner.predict.simulation import AT_RANDOM, open_level, outcome
 from seatrial.planner.search.capacity import trial_protocol
+from seatrial.report.document.markdown import render_markdown
+from seatrial.report.document.page import render_html
 from seatrial.report.document.prediction import outlook_sentence, outlook_table, prediction_beside, ratio_sentence
 from seatrial.specs.load import load_spec
-from seatrial_load.documents.distribution import Distribution
+from seatrial_base.field_facts import made_of
+from seatrial_load.cli.show import fact_lines
+from seatrial_load.documents.distribution import Distribution, Interval
+from seatrial_load.documents.result import RandomArrivals, TrialResult
 from tests.report.samples import sample_level
 
 if TYPE_CHECKING:
     from seatrial.documents.plan import Plan
     from seatrial.specs.load import LoadedSpec
-    from seatrial_load.documents.result import LevelResult, TrialResult
+    from seatrial_load.documents.result import LevelResult
 
 REPOSITORY = Path(__file__).parents[2]
 FASTER = 1.25
@@ -57,6 +62,20 @@ def test_the_points_are_those_of_one_copy_at_valid_levels_without_a_failure(rich
     assert points_of_trial(rich)[0].output_tok_s == pytest.approx(44.9, abs=0.05)
 
 
+@pytest.mark.parametrize(
+    ("reach", "wanted"), [(0.05, True), (0.07, False), (None, False)], ids=["narrow", "wide", "open"]
+)
+def test_a_cut_level_is_a_point_where_its_interval_is_narrow(
+    real: TrialResult, reach: float | None, *, wanted: bool
+) -> None:
+    high = None if reach is None else 100.0 * (1 + reach)
+    level = replace(
+        sample_level(4), output_tok_s=100.0, output_tok_s_interval=Interval(low=99.0, high=high), cut="the budget ended"
+    )
+    points = points_of_trial(replace(real, levels=(level,)))
+    assert [(point.concurrency, point.ms_per_token_p90) for point in points] == ([(4, None)] if wanted else [])
+
+
 def test_a_calibration_brings_the_predictions_to_the_measurement(
     faster: TrialResult, locked: Plan, loaded: LoadedSpec
 ) -> None:
@@ -69,6 +88,25 @@ def test_a_calibration_brings_the_predictions_to_the_measurement(
     measured, before, after = (float(cell.exact) for cell in outlook_table(outlook).rows[0][1:4])
     assert measured == pytest.approx(FASTER * before)
     assert abs(after - measured) < abs(before - measured)
+
+
+def test_first_tokens_at_random_arrivals_are_predicted_by_the_plans_simulation(
+    faster: TrialResult, locked: Plan, loaded: LoadedSpec
+) -> None:
+    """At the gate's throughput, half of it a copy; of none that no copy answers; a measured one stays."""
+    gate = replace(faster.levels[-1], requests_per_s=1.0)
+    seen = with_random_arrivals(replace(faster, levels=(*faster.levels[:-1], gate)), locked, loaded)
+    expected = open_level(measured_copy(loaded, locked), AT_RANDOM, 0.5, requests=1_000, round_trip_s=0.02)
+    predicted = made_of(RandomArrivals, expected, rate_per_s=1.0, apart=0.0, source="predicted")
+    assert seen.random_arrivals == predicted
+    assert TrialResult.from_json(seen.to_json()) == seen
+    told = "TTFT at random arrivals of the gate's throughput, predicted: mean "
+    for text in (render_html(seen, locked), render_markdown(seen, locked), "\n".join(fact_lines(seen))):
+        assert told in text.replace("&#39;", "'")
+    measured = replace(predicted, source="measured", apart=0.05)
+    assert with_random_arrivals(replace(seen, random_arrivals=measured), locked, loaded).random_arrivals == measured
+    full = replace(seen, levels=(replace(gate, requests_per_s=1_000.0),), random_arrivals=None)
+    assert with_random_arrivals(full, locked, loaded).random_arrivals is None
 
 
 def test_levels_that_contradict_each_other_give_none(faster: TrialResult, locked: Plan, loaded: LoadedSpec) -> None:

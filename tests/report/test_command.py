@@ -102,7 +102,7 @@ def test_a_server_needs_no_plan(served: TrialResult) -> None:
 
 def test_the_load_is_named(real: TrialResult) -> None:
     facts = {fact.name: (fact.value.text, fact.aside) for fact in page_of(real, None).facts}
-    assert facts["Load"] == ("closed loop", "sweep, seatrial")
+    assert facts["Load"] == ("closed loop, common start", "sweep, seatrial")
 
 
 def test_the_limits_of_a_server_that_are_not_the_usual(served: TrialResult) -> None:

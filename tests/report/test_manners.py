@@ -124,7 +124,7 @@ def test_load_beside_users_reads_as_such(beside: TrialResult, plan: Plan) -> Non
     told = "8 requests per copy alongside about 8 of users; no knee was sought; "
     assert page.because.startswith(told)
     facts = {fact.name: (fact.value.text, fact.aside) for fact in page.facts}
-    assert facts["Load"] == ("closed loop", "alongside users' requests; no knee was sought")
+    assert facts["Load"] == ("closed loop, common start", "alongside users' requests; no knee was sought")
     assert facts["Users"] == ("8", "requests in flight per copy, before the trial")
     figures = {fact.name: fact.aside for fact in page.key_figures}
     assert figures["Throughput"] == "with users' load, at concurrency 8"

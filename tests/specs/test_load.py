@@ -335,6 +335,71 @@ class TestUnreadableFiles:
     def test_text_that_is_no_mapping(self, text: str, write: Write, environments: Path) -> None:
         assert all("SEA10" in problem for problem in problems_of(text, write, environments))
 
+    @pytest.mark.parametrize(
+        ("text", "line", "words"),
+        [
+            ("a:\n  b: 1\n c: 2\n", 3, "1 space; the lines above begin with 0 or 2\n  hint: indent it by one of these"),
+            ("a:\n  b:\n    - 1\n   - 2\n", 4, "3 spaces; the lines above begin with 0, 2 or 4"),
+            ("a: 1\n b: 2\n", 2, "indented deeper than line 1, which has a value\n  hint: indent it by 0 spaces"),
+            ("a\n  b: 2\n", 1, "no colon behind a name\n  hint: write `name: value`, with a space behind the colon"),
+            ("# c\na:b\n\n  # c\n  b: 2\n", 2, "no colon behind a name"),
+            ("a:\n  b:1\n  c: 2\n", 2, "no colon behind a name"),
+            ("a: 1\nb 2\nc: 3\n", 2, "no colon behind a name"),
+            ("a: b: 1\n", 1, "two colons\n  hint: begin a line for the second name; a text with `: ` needs quotes"),
+            ('a: 1\nb: "c\nd: 2\n', 2, "the quote is not closed"),
+            ("a: {b: 1\nc: 2\n", 1, "the { is not closed\n  hint: close it, or put the comma that is missing"),
+            ("a: [1\nc: 2\n", 1, "the [ is not closed"),
+            ("a:\n\tb: 1\n", 2, "a tab before the text\n  hint: indent with spaces"),
+            ("a: @b\n", 1, "a text can't begin with @\n  hint: quote it"),
+            ("a: {b: 1}}\n", 1, "fix the YAML syntax on this line"),
+        ],
+    )
+    def test_a_mistake_of_the_text_is_placed_where_it_was_made(
+        self, text: str, line: int, words: str, write: Write, environments: Path
+    ) -> None:
+        (problem,) = problems_of(text, write, environments)
+        assert problem.startswith(f"endpoints/chat.yaml:{line}: SEA102: ")
+        assert words in problem
+
+    def test_fields_that_are_not_indented_are_one_message(
+        self, write: Write, environments: Path, endpoint_text: str
+    ) -> None:
+        text = f"{endpoint_text}slo:\nttft_ms: {{p95: 3000}}\nerror_rate: 0.1\nscaling:\nmax_copies: 2\n"
+        assert problems_of(text, write, environments) == [
+            "endpoints/chat.yaml:8: slo: SEA105: it is empty: its fields are not indented (line 9 and 10)\n"
+            "  hint: indent them below slo",
+            "endpoints/chat.yaml:11: scaling: SEA105: it is empty: its fields are not indented (line 12)\n"
+            "  hint: indent them below scaling",
+        ]
+
+    @pytest.mark.parametrize(
+        ("line", "hint"),
+        [
+            ("max_copies: 2", "it belongs below `scaling`"),
+            ("instance_types: [ml.g5.xlarge]", "it belongs below `serving`"),
+            ("p95: 3", "it belongs below `slo.ttft_ms`, `slo.tpot_ms` or `slo.e2e_latency_ms`"),
+            ("region: us-east-1", "it belongs into environments/ENV.yaml"),
+            ("objectiv: cost", "did you mean `objective`?"),
+            ("none_such: 1", "known fields: schema_version, name, "),
+            ("serving: {overrides: {extra: {rope_scaling: {factor: 4.0}}}}", "it belongs below `serving.overrides`"),
+            ("serving: {overrides: {extra: {gpu_memory_utilization: 1.5}}}", "valid: above 0, at most 1"),
+            ("scaling: {max_copies: 0}", "to scale to zero, set scaling.min_copies: 0"),
+        ],
+    )
+    def test_a_field_or_value_of_another_place_is_one_message_that_tells_where_it_belongs(
+        self, line: str, hint: str, write: Write, environments: Path, endpoint_text: str
+    ) -> None:
+        (problem,) = problems_of(f"{endpoint_text}{line}\n", write, environments)
+        assert f"\n  hint: {hint}" in problem
+
+    def test_weights_of_16_bits_do_not_pass_for_fewer(
+        self, write: Write, environments: Path, endpoint_text: str
+    ) -> None:
+        text = f"{endpoint_text}serving: {{overrides: {{quantization: nvfp4}}}}\n"
+        load_spec(write(text), "dev", environments=environments)  # nobody knows the format of org/model
+        (problem,) = problems_of(text.replace("org/model", "Qwen/Qwen3-8B"), write, environments)
+        assert "SEA152: nvfp4 needs weights that are quantized so; those of Qwen/Qwen3-8B have 16 bits" in problem
+
     def test_bytes_that_are_no_text(self, write: Write, environments: Path) -> None:
         spec = write("")
         spec.write_bytes(b"\xff\xfe\x00")

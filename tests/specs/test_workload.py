@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from seatrial.planner.planner import make_plan
 from seatrial.specs.load import load_spec
 from seatrial.specs.workload import rates_of
 from seatrial_base.errors import SpecError
@@ -230,6 +231,31 @@ def test_conversations_of_a_file(tmp_path: Path) -> None:
     spec = loaded(tmp_path, "input_tokens: 200, output_tokens: 20, concurrency: 4, dataset: requests.jsonl")
     assert (spec.dataset.turns, spec.dataset.delays_s) == ((2, 1), (0.0, 1.5, 0.0))
     assert spec.lengths.pairs == ((200, 20), (420, 20), (200, 20))
+
+
+AGENTS = [
+    {"t": 0, "in": 200, "out": 20, "api_time": 1},
+    {"t": 2, "type": "subagent", "requests": [{"t": 0, "in": 100, "out": 20}]},
+    {"t": 4, "in": 270, "out": 20},
+]
+
+
+def test_a_recording_of_agents_is_the_conversations_of_each_agent(tmp_path: Path) -> None:
+    """The second turn adds 50 tokens to 220; a session is both conversations, 60 output tokens."""
+    requests_file(tmp_path, {"requests": AGENTS})
+    spec = loaded(tmp_path, "input_tokens: 117, output_tokens: 20, concurrency: 4, dataset: requests.jsonl")
+    assert (spec.dataset.turns, spec.dataset.delays_s) == ((2, 1), (0.0, 2.0, 0.0))
+    assert spec.lengths.pairs == ((200, 20), (270, 20), (100, 20))
+    cost = make_plan(spec).cost
+    assert cost.usd_per_million_output_tokens is not None
+    assert cost.usd_per_session == pytest.approx(60 * cost.usd_per_million_output_tokens / 1e6, abs=1e-6)
+    assert make_plan(loaded(tmp_path, f"{FIXED}, concurrency: 4")).cost.usd_per_session is None
+
+
+def test_a_recording_of_agents_has_no_arrivals_of_its_own(tmp_path: Path) -> None:
+    requests_file(tmp_path, {"requests": AGENTS})
+    problem = ("SEA510", "", "recorded arrivals have no sessions of agents")
+    assert problem in problems(tmp_path, f"{FIXED}, {RATE}, arrivals: recorded, dataset: requests.jsonl")
 
 
 def test_every_bad_turn_of_a_file(tmp_path: Path) -> None:

@@ -25,6 +25,12 @@ def run_app(monkeypatch: pytest.MonkeyPatch, folder: Path, context: dict[str, ob
     runpy.run_path(str(ROOT / "app.py"), run_name="__main__")
 
 
+def test_a_stack_to_destroy_is_defined_whatever_the_specs_say(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    run_app(monkeypatch, tmp_path, {"destroy": "seatrial-dev-chat", "environment": "dev", "endpoints": str(tmp_path)})
+    written = json.loads((tmp_path / "cdk.out" / "seatrial-dev-chat.template.json").read_text())
+    assert written["Resources"].keys() == {"CDKMetadata"}
+
+
 def test_without_an_environment_every_one_but_the_embedded_aws_is_defined(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -16,8 +16,8 @@ from botocore.exceptions import ClientError, ReadTimeoutError
 from cdk_nag import AwsSolutionsChecks
 
 from seatrial.specs.hosting import HostingSpec
+from seatrial_cdk.endpoint.endpoint_parts import HANDLER, router_archive
 from seatrial_cdk.endpoint.router_function import Answer, UrlEvent, route
-from seatrial_cdk.endpoint.traffic_router import HANDLER, router_archive
 from seatrial_stacks.endpoint_stack import EndpointStack
 from tests.stacks.test_guests import hosting
 

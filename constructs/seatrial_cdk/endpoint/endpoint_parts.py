@@ -1,18 +1,27 @@
-"""The parts of a deployed endpoint: trial, scaling, alarms, alias, schedule, further models."""
+"""The parts of a deployed endpoint: trial, scaling, alarms, alias, outputs, schedule, router, further models."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from aws_cdk import Stack, Tags
+from aws_cdk import Annotations, CfnOutput, Duration, Stack, Tags
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_ssm as ssm
+from constructs import Construct
 
-from seatrial.deployment.alias import alias_name
+import seatrial
+import seatrial_cdk
+from seatrial.deployment.alias import AliasValue, alias_name
+from seatrial.packaging import zip_bytes
+from seatrial_base.errors import SpecError
 from seatrial_cdk.endpoint.endpoint_interface import ComponentEndpoint
-from seatrial_cdk.endpoint.endpoint_outputs import EndpointAlias, EndpointOutputs, endpoint_values
+from seatrial_cdk.endpoint.execution_role import NO_OPTIONS, RoleOptions, role_arguments
 from seatrial_cdk.endpoint.inference_component import AdapterComponent, AddedComponent
 from seatrial_cdk.endpoint.planned_endpoint import optimized_container, planned_copies
-from seatrial_cdk.endpoint.traffic_router import TrafficRouter
+from seatrial_cdk.endpoint.serving_container import archive_file
 from seatrial_cdk.observability.endpoint_alarms import (
     ENGINES_WITH_METRICS,
     ContainerAlarms,
@@ -21,17 +30,204 @@ from seatrial_cdk.observability.endpoint_alarms import (
     topic_arn,
 )
 from seatrial_cdk.observability.endpoint_dashboard import define_endpoint_dashboard
+from seatrial_cdk.place import TOKEN_MARKER
+from seatrial_cdk.policy import acknowledge, allow, policy_document
 from seatrial_cdk.scaling.endpoint_scaling import define_scaling, start_minutes
+from seatrial_cdk.service_function import handler_module, log_group_of, packed_modules
 from seatrial_cdk.trials.endpoint_trial import CandidateTrial, SmokeBenchmark, TrialSettings
 from seatrial_cdk.trials.trials_stack import TrialSchedule
 
 if TYPE_CHECKING:
-    from constructs import Construct
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from constructs import IDependable
 
     from seatrial.deployment.document import Deployment
     from seatrial.specs.endpoint import EndpointSpec
     from seatrial_cdk.endpoint.endpoint_interface import DefinedEndpoint, ILlmEndpoint
     from seatrial_cdk.scaling.endpoint_scaling import EndpointScaling
+
+
+# The name that deployed functions have; `handler_module` makes a module of it, wherever the source is.
+HANDLER = "seatrial_cdk.traffic_router.runtime.handler.handler"
+LONGEST_REQUEST_S = 75  # SageMaker answers within 60 s; the rest is for the start and the connection
+MEMORY_MB = 256
+ACKNOWLEDGED = {"L1": "The function runs on the Python version that its code is tested with."}
+
+
+class TrafficRouter(Construct):
+    """A function with a URL that splits requests over the components of an endpoint by weight.
+
+    Callers sign requests to its URL with IAM (`grant_invoke`). The body is sent as it is, and the answer comes in one
+    piece; header `x-seatrial-session` keeps a session at one component, header `x-seatrial-component` of the answer
+    names it. The function may invoke these components and nothing else.
+
+    Args:
+        endpoint_name: Name of the endpoint.
+        components: The components with their weights; each is there before the function.
+        role_options: Path and permissions boundary of the function's role.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        endpoint_name: str,
+        components: Sequence[tuple[ILlmEndpoint, float]],
+        role_options: RoleOptions = NO_OPTIONS,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        logs = log_group_of(self)
+        arns = (arn for each, _ in components for arn in (each.endpoint_arn, each.inference_component_arn) if arn)
+        calls = allow(["sagemaker:InvokeEndpoint"], [*dict.fromkeys(arns)])
+        writing = allow(["logs:CreateLogStream", "logs:PutLogEvents"], [logs.log_group_arn])
+        self.role = iam.Role(
+            self,
+            "Role",
+            description=f"Router of {endpoint_name}",
+            assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
+            **role_arguments(role_options),
+            inline_policies={"Route": policy_document([calls, writing])},
+        )
+        weights = {
+            each.inference_component_name: weight for each, weight in components if each.inference_component_name
+        }
+        with archive_file("router.zip", router_archive()) as path:
+            self.function = lambda_.Function(
+                self,
+                "Function",
+                description=f"Splits requests over the components of {endpoint_name}",
+                runtime=lambda_.Runtime.PYTHON_3_13,
+                architecture=lambda_.Architecture.ARM_64,
+                handler=HANDLER,
+                code=lambda_.Code.from_asset(path),
+                role=self.role,
+                timeout=Duration.seconds(LONGEST_REQUEST_S),
+                memory_size=MEMORY_MB,
+                log_group=logs,
+                environment={"ENDPOINT_NAME": endpoint_name, "WEIGHTS": Stack.of(self).to_json_string(weights)},
+            )
+        self.url = self.function.add_function_url(auth_type=lambda_.FunctionUrlAuthType.AWS_IAM)
+        for component, _ in components:
+            self.function.node.add_dependency(component)
+        acknowledge(self, ACKNOWLEDGED)
+        CfnOutput(self, "Url", value=self.url.url)
+
+    def grant_invoke(self, grantee: iam.IGrantable) -> iam.Grant:
+        """Allow sending requests to the URL."""
+        return self.url.grant_invoke_url(grantee)
+
+
+def router_archive() -> bytes:
+    """Return the zip archive of the function, laid out as the packages are; equal sources give equal bytes."""
+    core, library = Path(seatrial.__path__[0]), Path(seatrial_cdk.__path__[0])
+    shared = [core / "__init__.py", core / "deployment" / "__init__.py", core / "deployment" / "traffic.py"]
+    own = [library / name for name in ("__init__.py", "endpoint/__init__.py", "endpoint/router_function.py")]
+    entry = handler_module(HANDLER, "seatrial_cdk.endpoint.router_function")
+    return zip_bytes({**packed_modules(core, shared), **packed_modules(library, own), **entry})
+
+
+class EndpointAlias(Construct):
+    """The alias of an endpoint; it moves only after everything that must hold before traffic comes.
+
+    Its value is JSON with `endpoint_name`, `inference_component_name`, which is null where the model is in the
+    production variant, `weights` by component where requests are split, and `openai_base_url`, which OpenAI clients
+    take (not where the endpoint is asynchronous). A failed trial leaves it where it was.
+
+    Args:
+        endpoint: What the alias names.
+        after: What must be there first: the trial, scaling, the other components.
+        weights: Share of the requests of each component, by its name; default: all go to the endpoint's own.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        endpoint: DefinedEndpoint | AddedComponent,
+        after: Iterable[IDependable] = (),
+        weights: Mapping[str, float] | None = None,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        alias = endpoint.alias_name
+        if alias is None or ("/" in alias and not alias.startswith(("/", TOKEN_MARKER))):
+            message = f"SEA447: the alias_name of {endpoint.node.path} is {alias}. Give one as /seatrial/dev/chat."
+            Annotations.of(self).add_error(message)
+        value = AliasValue(
+            endpoint_name=endpoint.endpoint_name,
+            inference_component_name=endpoint.inference_component_name,
+            weights=weights or {},
+            openai_base_url=endpoint.openai_base_url or "",
+        )
+        self.parameter = ssm.CfnParameter(
+            self,
+            "Resource",
+            name=endpoint.alias_name,
+            type="String",
+            value=value.to_json(),
+            description=f"Endpoint and component that serve {endpoint.base_name}",
+        )
+        self.parameter.node.add_dependency(endpoint.serving_resource, *after)
+
+
+class EndpointOutputs(Construct):
+    """Stack outputs and SSM parameters, one for each value.
+
+    Programs of other stacks read a parameter by its name (`ssm.StringParameter.value_for_string_parameter`): no stack
+    exports anything, and the endpoint can be replaced while they use it.
+
+    Args:
+        values: Values, or tokens of them, by name; `endpoint_values` has those of an endpoint.
+        outputs: Make a stack output of each.
+        stack_wide: Each output belongs to `scope`: in a stack it is called by its name alone, so that a stack has one
+            of these; else the construct's path stands in front of the name.
+        parameters: Path of SSM parameters, as `/seatrial/dev/chat`: each is called by it, a slash and its name;
+            default: no parameters.
+
+    Raises:
+        SpecError: SEA447 when the path has no slash in front, or one behind it.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        values: Mapping[str, str],
+        outputs: bool = True,
+        stack_wide: bool = False,
+        parameters: str | None = None,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        if parameters is not None and (not parameters.startswith("/") or parameters.endswith("/")):
+            message = f"the path of parameters is {parameters!r}"
+            raise SpecError.of(
+                "SEA447", message, hint="begin it with a slash and end it without, as in /seatrial/dev/chat"
+            )
+        for name, value in values.items():
+            if outputs:
+                CfnOutput(scope if stack_wide else self, name, value=value)
+            if parameters is not None:
+                ssm.CfnParameter(self, f"{name}Parameter", name=f"{parameters}/{name}", type="String", value=value)
+
+
+def endpoint_values(
+    endpoint: DefinedEndpoint, *, plan_digest: str, trial: SmokeBenchmark | None = None
+) -> dict[str, str]:
+    """Return the outputs of a stack on an endpoint, by name."""
+    component, base_url = endpoint.inference_component_name, endpoint.openai_base_url
+    values = {
+        "EndpointName": endpoint.endpoint_name,
+        **({} if component is None else {"InferenceComponentName": component}),
+        **({} if base_url is None else {"OpenAiBaseUrl": base_url}),
+        "EndpointConfigName": endpoint.endpoint_config_name,
+        "ModelName": endpoint.model_name,
+        "PlanDigest": plan_digest,
+    }
+    return values if trial is None else values | trial.outputs()
+
 
 INFO_METADATA = "aws:cdk:info"
 

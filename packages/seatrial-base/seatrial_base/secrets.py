@@ -386,7 +386,7 @@ def _near(spans: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
 
 # By place.
 
-_AT = re.compile(r"://[^\s/@:?#\"'<>\\]{0,200}:(?P<secret>[^\s/@?#\"'<>\\]{1,500})@(?!sha256:)(?=[\w\[])")
+_AT = re.compile(r"://[^\s/@:?#\"'<>\\]{0,200}:(?P<secret>[^\s/?#\"'<>\\]{1,500})@(?!sha256:)(?=[\w\[])")
 # X-Amz-*: Amazon S3, authenticating requests with query parameters; X-Goog-Signature: Cloud Storage, signed URLs;
 # Signature: Amazon CloudFront, signed URLs; sig: Azure Storage, service SAS.
 _SIGNED = re.compile(

@@ -179,6 +179,7 @@ INTERRUPTED = 130  # 128 + SIGINT, as shells report it
 PATIENCE_S = 2.0
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _scratch: set[Path] = set()
+_spared = threading.Event()  # the next signal ends nothing
 
 
 def end_when_interrupted() -> None:
@@ -196,6 +197,26 @@ def end_when_interrupted() -> None:
 
 
 @contextmanager
+def interrupt_noted() -> Iterator[Callable[[], bool]]:
+    """Let the first SIGINT or SIGTERM raise nothing, and yield whether it came; the next one ends the command."""
+    came = threading.Event()
+
+    def note(_number: int, _frame: object) -> None:
+        if came.is_set():
+            raise KeyboardInterrupt
+        came.set()
+
+    before = {number: signal.signal(number, note) for number in _SIGNALS}
+    _spared.set()
+    try:
+        yield came.is_set
+    finally:
+        _spared.clear()
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
 def scratch_folder(prefix: str) -> Iterator[Path]:
     """Make a folder that is gone afterwards, also when the process is ended."""
     with tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True) as name:
@@ -209,7 +230,9 @@ def scratch_folder(prefix: str) -> Iterator[Path]:
 
 def _watch(heard: int) -> None:
     while number := os.read(heard, 1):
-        if number[0] in _SIGNALS:
+        if number[0] in _SIGNALS and _spared.is_set():
+            _spared.clear()
+        elif number[0] in _SIGNALS:
             threading.Event().wait(PATIENCE_S)
             for folder in tuple(_scratch):
                 shutil.rmtree(folder, ignore_errors=True)
@@ -224,6 +247,8 @@ SIGNALLED = {128 + number: f"ended by {number.name}" for number in (signal.SIGTE
 UNREAD = 141  # 128 + SIGPIPE, likewise
 # With any text in it, an unexpected error is printed with its traceback.
 TRACEBACK_VARIABLE = "SEATRIAL_TRACEBACK"
+EXTRAS = {"aws_cdk": "cdk", "constructs": "cdk", "seatrial_laptop": "local", "tokenizers": "local"}
+"""The extra of `seatrial` that brings each module which it may lack."""
 
 
 def run_command_line(run: Callable[[], int]) -> NoReturn:
@@ -271,7 +296,7 @@ def _unexpected(error: Exception) -> int:
 
 
 def _of_the_system(error: Exception) -> Finding | None:
-    """Return what the machine refused: a file, room on a disk, memory, a text in the encoding asked for."""
+    """Return what the machine refused or lacks: a file, room on a disk, memory, an encoding's letter, a package."""
     hint = f"set {TRACEBACK_VARIABLE}=1 for a traceback"
     match error:
         case OSError(filename=file, strerror=str(reason)):
@@ -282,6 +307,10 @@ def _of_the_system(error: Exception) -> Finding | None:
             return Finding("SEA101", Place(), message, "a file's name or an argument is not UTF-8")
         case MemoryError():
             return Finding("SEA101", Place(), "out of memory", hint)
+        case ModuleNotFoundError(name=str(name)) if "." not in name:  # a missing part of a package is our mistake
+            extra = EXTRAS.get(name)
+            remedy = f"install it: pip install 'seatrial[{extra}]'" if extra else "install Seatrial again"
+            return Finding("SEA603", Place(), f"the package {name} is not installed", remedy)
     return None
 
 

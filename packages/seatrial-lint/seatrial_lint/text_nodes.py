@@ -211,12 +211,61 @@ def read_yaml(text: str, *, takes_aliases: bool = True) -> tuple[Node, ...]:
                 raise ValueError(f"more than {MAX_VALUES:,} values")
         documents = [node for node in yaml.compose_all(text, Loader=_LOADER) if node is not None]
     except yaml.MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else 1
-        raise ValueError(f"line {line}: {error.problem or 'it can not be read'}") from error
+        line, problem, _ = yaml_mistake(text, error)
+        raise ValueError(f"line {line}: {problem}") from error
     except yaml.YAMLError as error:
         raise ValueError(f"{error}".partition("\n")[0]) from error
     reader = _YamlReader()
     return tuple(reader.node(document) for document in documents)
+
+
+_NO_COLON = ("no colon behind a name", "write `name: value`, with a space behind the colon")
+
+
+def yaml_mistake(text: str, error: yaml.MarkedYAMLError) -> tuple[int, str, str]:
+    """Return the line on which a text was mistaken, what is wrong there, and how it is mended.
+
+    The parser names the line on which it noticed. No text is repeated: it may be a password.
+    """
+    at, begun, context = error.problem_mark, error.context_mark, str(error.context)
+    lines = [*text.splitlines(), ""]
+    mistake = (0 if at is None else at.line), error.problem or "it can't be read", "fix the YAML syntax on this line"
+    if begun is not None and "flow" in context and "," in mistake[1]:
+        unclosed = f"the {lines[begun.line][begun.column]} is not closed"
+        mistake = begun.line, unclosed, "close it, or put the comma that is missing between its values"
+    elif begun is not None and "quoted" in context:
+        mistake = begun.line, "the quote is not closed", "close it"
+    elif begun is not None and "simple key" in context:
+        mistake = begun.line, *_NO_COLON
+    elif at is not None and "any token" in mistake[1]:
+        sign = lines[at.line][at.column]
+        wrong = ("a tab before the text", "indent with spaces")
+        mistake = at.line, *(wrong if sign == "\t" else (f"a text can't begin with {sign}", "quote it"))
+    elif at is not None and "mapping values" in mistake[1] and ": " in lines[at.line][: at.column]:
+        mistake = at.line, "two colons", "begin a line for the second name; a text with `: ` needs quotes"
+    elif at is not None:
+        mistake = _indentation_mistake(lines, at.line, mistake)
+    return mistake[0] + 1, *mistake[1:]
+
+
+def _indentation_mistake(lines: list[str], at: int, mistake: tuple[int, str, str]) -> tuple[int, str, str]:
+    """Return how a line contradicts the indentation of those above, or that one has no colon; else the mistake."""
+    indents = [len(line) - len(line.lstrip(" ")) for line in lines]
+    above: dict[int, int] = {}  # the last line of each level that is still open
+    for index in range(at - 1, -1, -1):
+        if re.match(r" *[^ #]", lines[index]) and indents[index] < min(above, default=1000):
+            above[indents[index]] = index
+    deepest, own = max(above, default=0), indents[at]
+    if above and ("mapping values" in mistake[1] or own > deepest) and not re.search(r":(\s|$)", lines[above[deepest]]):
+        return above[deepest], *_NO_COLON
+    if not above or own in above:
+        return mistake
+    if own > deepest:
+        wrong = f"indented deeper than line {above[deepest] + 1}, which has a value"
+        return at, wrong, f"indent it by {deepest} spaces"
+    known = " or ".join(", ".join(map(str, sorted(above))).rsplit(", ", 1))
+    wrong = f"indented by {own} space{'s' * (own != 1)}; the lines above begin with {known}"
+    return at, wrong, "indent it by one of these"
 
 
 class _YamlReader:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from seatrial_base.units import BLENDED_TOKENS_PER_OUTPUT_TOKEN, S_PER_HOUR, as_exported, tenths, whole_or_tenths
 from seatrial_load.documents.distribution import Interval
 from seatrial_load.documents.result import Knee
-from seatrial_load.measure.curves import FILLED, KEPT, Crossing, Reading, crossing, saturation
+from seatrial_load.measure.curves import FILLED, KEPT, Reading, crossing, is_sure, queue_crossing, saturation
 from seatrial_load.slo.evaluate import is_met, reading, reading_of
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from seatrial_load.documents.request import Metric, Objective, Prior, Statistic, TargetKnee, TrialRequest
     from seatrial_load.documents.result import Detector, LevelResult
-    from seatrial_load.measure.curves import Saturation
+    from seatrial_load.measure.curves import Crossing, Saturation
 
 LATENCY_RATIO = 2.0
 MIN_LEVELS = 2
@@ -28,9 +28,11 @@ SENSITIVITY = 1.0
 TWO_SEGMENT_MIN_LEVELS = 4
 STRAIGHT = 0.05  # of the range of throughputs: what a level's throughput may be off by itself (an assumption)
 FLATTER = 0.5  # of the first slope: else the second line still pays
+_WAITS: tuple[Metric, ...] = ("ttft_ms", "e2e_latency_ms")  # latencies with the wait for a place in them
 _TAKEN: tuple[Detector, ...] = ("slo", "saturation", "gate")
 TOKENS_PER_MILLION = 1_000_000
 QUEUES = 0.9  # of the load: what is in service, where the rest waits for a free place
+MOSTLY = 0.5  # of the requests in flight, and of the time of one, that wait for a place
 JUMP = 2.0  # times the growth of the load, by which the time to first token grows where requests begin to wait
 APART = 1.25  # of two loads: nearer ones have as much in service by themselves
 STAYS = 0.1  # power of the load, by which what is in service and throughput grow at most where more only waits
@@ -133,22 +135,29 @@ class _Served:
     level: LevelResult
     in_service: float
     first_ms: float
+    typical_ms: float
 
     @property
     def queues(self) -> bool:
         return self.in_service < QUEUES * self.level.load
+
+    @property
+    def mostly_waits(self) -> bool:
+        # By the median, too: one pause of the server makes a few requests wait, and raises the mean alone.
+        return self.in_service <= MOSTLY * self.level.load and self.first_ms >= MOSTLY * self.typical_ms
 
 
 def service_limit(levels: Sequence[LevelResult]) -> float | None:
     """Return how many requests per copy are in service at most, where measured levels show that more only wait.
 
     By Little's law the waiting share of those in flight is that of their time: what the time to first token exceeds
-    that of the lowest level by. A limit, of sequences or of cache, shows in one of two ways: twice as much load has no
-    more in service and no more throughput, or the time to first token jumps from one level to the next. Work that is
-    shared among more requests makes it grow with the load at most.
+    that of the lowest level by. A limit, of sequences or of cache, shows in one of three ways: twice as much load has
+    no more in service and no more throughput; the time to first token jumps from one level to the next; or above a
+    level where none waits comes one where most do. Work that is shared among more requests makes it grow with the load
+    at most, and no request wait most of its time before it gets some of it.
     """
     known = [
-        (level, level.ttft_ms, level.e2e_latency_ms.mean)
+        (level, level.ttft_ms, level.e2e_latency_ms)
         for level in ascending(levels)
         if level.succeeded == level.requests and level.ttft_ms is not None and level.e2e_latency_ms is not None
     ]
@@ -156,15 +165,15 @@ def service_limit(levels: Sequence[LevelResult]) -> float | None:
         return None
     unloaded_ms = known[0][1].mean
     served = [
-        _Served(level, level.load * (1 - max(ttft.mean - unloaded_ms, 0.0) / e2e_ms), ttft.p50)
-        for level, ttft, e2e_ms in known
+        _Served(level, level.load * (1 - max(ttft.mean - unloaded_ms, 0.0) / e2e.mean), ttft.p50, e2e.p50)
+        for level, ttft, e2e in known
     ]
     for above in (one for one in served if one.queues):
         lower = [one for one in served if one.level.load < above.level.load]
         apart = [one for one in lower if one.level.load * APART <= above.level.load]
         if apart and _is_full(apart[-1], above):
             return min(apart[-1].in_service, above.in_service)
-        if lower and _jumps(lower[-1], above):
+        if lower and _begins_to_queue(lower[-1], above):
             return above.in_service
     return None
 
@@ -176,10 +185,11 @@ def _is_full(below: _Served, above: _Served) -> bool:
     return 1 / least <= ratio <= least and grown <= NOISE * least
 
 
-def _jumps(below: _Served, above: _Served) -> bool:
+def _begins_to_queue(below: _Served, above: _Served) -> bool:
     grown = above.level.load / below.level.load
-    waits = above.first_ms > JUMP * grown * below.first_ms
-    return waits and not below.queues and above.in_service >= QUEUES * below.in_service
+    jumps = above.first_ms > JUMP * grown * below.first_ms
+    keeps = not below.queues and above.in_service >= QUEUES * below.in_service
+    return keeps and (jumps or above.mostly_waits)
 
 
 def saturation_knee(levels: Sequence[LevelResult], batch_limit: int | None = None) -> Knee:
@@ -258,9 +268,10 @@ def slo_bracket(levels: Sequence[LevelResult]) -> SloBracket:
 def slo_knee(levels: Sequence[LevelResult], objectives: Sequence[Objective] = ()) -> Knee:
     """Find the load at which the SLO begins to be missed, between the highest level that meets it and the next miss.
 
-    It is the lowest load at which the metric of a missed objective reaches its bound (`measure.curves`). Where a miss
-    can't be placed, as where no request succeeded, it is the highest level that meets the SLO. Where no level above
-    misses, it is that level, too, and its interval has no upper end.
+    It is the lowest load at which the metric of a missed objective reaches its bound (`measure.curves`): beyond what is
+    in service at once (`service_limit`) by the time that each request more makes all wait. Where a miss can't be
+    placed, as where no request succeeded, it is the highest level that meets the SLO. Where no level above misses, it
+    is that level, too, and its interval has no upper end.
 
     Args:
         objectives: The SLO; without it the knee is a measured level.
@@ -290,13 +301,23 @@ def _crossings(
 ) -> Iterator[Crossing]:
     if missed.load <= held.load:  # two rates of an open loop with the same number in flight
         return
+    limit = service_limit(levels) or math.inf
     for objective in objectives:
         known = [point for level in ascending(levels) if (point := reading_of(level, objective)) is not None]
         within, beyond = reading_of(held, objective), reading_of(missed, objective)
         if within is None or beyond is None or not missed.succeeded:
             continue
-        if is_met(within.value, objective) and not is_met(beyond.value, objective):
+        if not is_met(within.value, objective) or is_met(beyond.value, objective):
+            continue
+        took = missed.e2e_latency_ms
+        if objective.metric not in _WAITS or took is None or limit >= missed.load:
             yield crossing(known, within, beyond, objective.bound)
+        elif held.load * APART < missed.load:
+            each = took.mean / missed.load  # by Little's law
+            yield queue_crossing(known, within, beyond, objective.bound, limit=limit, each=each)
+        else:  # near each other, loads on one side of the limit place it more steadily than one of the two alone
+            waiting = [point for point in known if point.load >= min(limit, held.load)]
+            yield crossing(waiting, within, beyond, objective.bound)
 
 
 def _knee(load: float, interval: Interval | None, because: str) -> Knee:
@@ -607,7 +628,7 @@ def scaling_target(request: TrialRequest, levels: Sequence[LevelResult], knees: 
     )
     knee = leads.knee
     if knee is None or knee.concurrency is None:
-        return fallback_target(request, leads.because)
+        return fallback_target(request, leads.because, levels)
     at = f"{whole_or_tenths(knee.concurrency)} per copy{_offered_at(levels, knee.concurrency)}"
     source = f"knee ({knee.detector}) {at}{_bounded(knee)} x target utilization {request.target_utilization:g}"
     if knee.detector == "gate":
@@ -625,10 +646,34 @@ def _offered_at(levels: Sequence[LevelResult], concurrency: float) -> str:
     return "" if rate is None else f" ({rate.value:.3g} requests/s of all copies)"
 
 
-def fallback_target(request: TrialRequest, reason: str) -> ScalingTarget:
-    """Return the request's fallback, for a reason."""
+def fallback_target(request: TrialRequest, reason: str, levels: Sequence[LevelResult]) -> ScalingTarget:
+    """Return the request's fallback, for a reason; the lowest load that surely misses the SLO where that is less."""
     fallback = as_exported(request.fallback_target_concurrency)
-    return ScalingTarget(fallback, None, None, f"fallback {fallback:g} per copy: {reason}")
+    missed = sure_miss(levels, request.objectives)
+    # At a rate whose requests are refused hardly one is in flight, but no scaling serves less than one.
+    at = fallback if missed is None else as_exported(max(1.0, missed.load))
+    if at >= fallback:
+        return ScalingTarget(fallback, None, None, f"fallback {fallback:g} per copy: {reason}")
+    because = f"{at:g} per copy, the lowest load that misses the SLO, less than the fallback of {fallback:g}: {reason}"
+    return ScalingTarget(at, None, None, because)
+
+
+def sure_miss(levels: Sequence[LevelResult], objectives: Sequence[Objective]) -> LevelResult | None:
+    """Return the lowest level beyond those that meet the SLO that misses it beyond doubt; None without one.
+
+    Too little throughput doesn't count: less load gives no more.
+    """
+    missed = slo_bracket(levels).missed
+    beyond = [level for level in ascending(levels) if missed and level.offered_load >= missed.offered_load]
+    bounds = [objective for objective in objectives if objective.sense == "at_most"]
+    return next((level for level in beyond if any(_is_sure_miss(level, objective) for objective in bounds)), None)
+
+
+def _is_sure_miss(level: LevelResult, objective: Objective) -> bool:
+    point = reading_of(level, objective)
+    if point is None:
+        return not level.succeeded
+    return not is_met(point.value, objective) and is_sure(point, objective.bound)
 
 
 def _bounded(knee: Knee) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -11,7 +12,7 @@ from seatrial_base.files import follow_links, kind_of
 from seatrial_base.findings import Finding, Place
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from seatrial.specs.load import LoadedSpec
 
@@ -127,8 +128,26 @@ def live_name(endpoint: str, environment: str, environments: Path | None) -> tup
     return name, generation_of(locked), load_environment(folder, environment).region
 
 
+def refuse_options(hint: str, *rows: tuple[bool, str, Mapping[str, object]]) -> None:
+    """Refuse options that mean nothing beside others.
+
+    `rows`: whether it is so, what is wrong of `{}`, and the values of the options by their names.
+
+    Raises:
+        SpecError: SEA108 for each option that has a value.
+    """
+    given = (
+        (name, text.format(name))
+        for is_so, text, options in rows
+        for name, value in options.items()
+        if is_so and value not in (None, False)
+    )
+    if problems := [Finding("SEA108", Place("command line", field=name), text, hint) for name, text in given]:
+        raise SpecError(problems)
+
+
 def own_region() -> str:
-    """Return the Region of the AWS profile.
+    """Return the Region of AWS_REGION, as the AWS CLI does (boto3 ignores it), else that of boto3.
 
     Raises:
         SpecError: SEA512, it has none.
@@ -137,6 +156,8 @@ def own_region() -> str:
 
     from seatrial.account.reader import aws_failures
 
+    if region := os.environ.get("AWS_REGION"):
+        return region
     with aws_failures("command line"):
         region = boto3.session.Session().region_name
     if not region:

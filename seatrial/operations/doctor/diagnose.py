@@ -1,8 +1,12 @@
-"""Diagnoses of an examined endpoint: the causes first, then what only follows from them."""
+"""Diagnoses of an examined endpoint: the causes first, then what only follows from them.
+
+Of a refusal to load: by which row of `engine_limits.json`, and what would start in its place.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import re
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Final
 
@@ -17,14 +21,17 @@ from seatrial.operations.doctor.facts import (
     is_orphan,
     waiting_for,
 )
-from seatrial.operations.doctor.limits import of_log, of_variables, with_row
 from seatrial.operations.doctor.steps import mend_by_fix
+from seatrial_base.catalog.engine_limits import loader_of, rows_in, start_refusals
+from seatrial_base.catalog.instances import find_instance
 from seatrial_base.catalog.symptoms import find_symptom, last_error
 from seatrial_base.findings import Finding, Place, is_wrong
 from seatrial_base.tags import ENVIRONMENT_TAG, STACK_TAG
-from seatrial_lint.lint.checks.service import driver_gap
+from seatrial_lint.lint.checks.service import LOADERS, driver_gap, start_of, ways_to_start
 from seatrial_lint.lint.lint import Given, lint_sources
+from seatrial_lint.lint.rules import look_at
 from seatrial_lint.lint.source import ConfigSource, SourceEntry
+from seatrial_lint.lint.target import guess
 from seatrial_load.aws.container_metrics import causes_of
 
 if TYPE_CHECKING:
@@ -32,8 +39,88 @@ if TYPE_CHECKING:
 
     from seatrial.documents.live import LiveComponent
     from seatrial.operations.doctor.facts import ContainerFacts, Examination, ResourceState, TargetFacts
-    from seatrial.operations.doctor.limits import RefusedStart
+    from seatrial_base.catalog.engine_limits import Start
+    from seatrial_base.catalog.instances import Instance
     from seatrial_load.documents.container_metrics import CauseKind
+
+
+_IS: Final = r"""['"]?(?:\s*[=:]\s*|\s+)['"]?"""
+_WRITTEN: Final = (
+    (rf"\bmodel(?:_path|_id|_tag)?{_IS}([A-Za-z0-9][\w.-]*/[\w.-]+)", "SM_VLLM_MODEL SM_SGLANG_MODEL_PATH HF_MODEL_ID"),
+    (
+        rf"\b(?:tensor[ _-]parallel[ _-]size|tp[_-]size|num[_-]shard){_IS}(?:Some)?\(?(\d{{1,4}})",
+        "SM_VLLM_TENSOR_PARALLEL_SIZE SM_SGLANG_TP_SIZE SM_NUM_GPUS",
+    ),
+    (rf"(?i)enable[_-]expert[_-]parallel{_IS}(true)", "SM_VLLM_ENABLE_EXPERT_PARALLEL OPTION_ENABLE_EXPERT_PARALLEL"),
+    (rf"\bep[_-]size{_IS}(\d{{1,4}})", "SM_SGLANG_EP_SIZE"),
+    (r"\bdtype['\"]?\s*[=:]\s*['\"]?(?:torch\.)?(bfloat16|float16)", "SM_VLLM_DTYPE SM_SGLANG_DTYPE"),
+)
+"""How engines write their arguments into their logs, and the variables of which a container makes these."""
+_OF_DEGREE: Final = ("experts", "rows", "heads")
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedStart:
+    """A container that failed; `None` for what is not known of engine, start and instance."""
+
+    engine: str | None = None
+    case: Start | None = None
+    instance: Instance | None = None
+
+    def way_out(self, *, is_refused: bool) -> str:
+        """Return in words what would start in its place; empty where the degree is not what matters, or unknown."""
+        if self.case is None or self.instance is None or self.case.architecture is None:
+            return ""
+        degrees, whole = ways_to_start(self.case, self.instance)
+        fits = [*filter(None, (degrees, "expert parallelism (enable_expert_parallel)" if whole else ""))]
+        weights = f"{self.case.architecture.id} ({self.case.quantization or '16 bits'})"
+        on = f"{weights} on {self.instance.instance_type}"
+        if fits:
+            return f"{on} starts with {' or with '.join(fits)}."
+        return f"No degree is known at which {on} starts." if is_refused else ""
+
+
+def of_variables(
+    image: str, environment: Mapping[str, str], instance_type: str, accelerators: float | None = None
+) -> RefusedStart:
+    """Return what a container was that failed; `accelerators`: of a copy of a component, `None` for the instance's."""
+    known = {"image": image, "instance_type": instance_type, "accelerators": f"{accelerators or 0:.0f}"}
+    facts = {name: SourceEntry(name, value, 1, "env") for name, value in known.items()}
+    if accelerators is None:
+        del facts["accelerators"]
+    variables = tuple(SourceEntry(name, value, 1, "env") for name, value in environment.items())
+    source = ConfigSource("the container", "model definition", variables, facts, is_partial=True)
+    # The image alone: variables say nothing of an engine that it does not have.
+    target, instance = guess(replace(source, entries=())), find_instance(instance_type)
+    loader = LOADERS.get(target.dialect) if target else None
+    if instance and accelerators:
+        instance = replace(instance, accelerator_count=int(accelerators))
+    case = start_of(look_at(source, guess(source), facts)) if loader else None
+    return RefusedStart(loader_of(loader, None)[0] if loader else None, case, instance)
+
+
+def of_log(lines: Iterable[str], image: str, instance_type: str | None) -> RefusedStart:
+    """Return what a log tells of a container that failed: its engine wrote its arguments."""
+    text = "\n".join(lines)
+    matches = ((re.search(pattern, text), names) for pattern, names in _WRITTEN)
+    variables = {name: match[1] for match, names in matches if match for name in names.split()}
+    return of_variables(image, variables, instance_type or "")
+
+
+def with_row(finding: Finding, line: str, refused: RefusedStart) -> Finding:
+    """Return a diagnosis with the row by which the engine refused, and what would start; as it is without a row."""
+    rows = rows_in(line, refused.engine)
+    if not rows:
+        return finding
+    refusals = start_refusals(refused.case) if refused.case else ()
+    # The same row by the engine's own version; where it does not refuse, that of the text.
+    same = {each.row: each.source for each in refusals if each.row in rows} or rows
+    named = " or ".join(f"{row} ({source})" for row, source in same.items())
+    parts = [finding.hint, f"In engine_limits.json: {named}.", *dict.fromkeys(each.because for each in refusals)]
+    if any(row.endswith(_OF_DEGREE) for row in rows):
+        parts.append(refused.way_out(is_refused=any(each.row in rows for each in refusals)))
+    return replace(finding, hint=" ".join(filter(None, parts)))
+
 
 SILENT_MINUTES = 30
 """A container that starts writes its first line long before; without a driver it never does."""
@@ -41,6 +128,7 @@ RUNBOOK = "docs/how-to/alarms.md"
 STUCK_MINUTES = 150
 """Download and start are limited to an hour each, and the start of an instance to less than half an hour."""
 _IN_SERVICE = "InService"
+_AGAIN = " A deployment without changes does not start it again: deploy a changed plan, or delete the stack first."
 _STUCK_SOURCE = "public issue trackers: aws/amazon-sagemaker-examples #3432, aws/deep-learning-containers PR #6187"
 _CREATING_SOURCE = "public issue trackers: aws/amazon-sagemaker-examples #3432, gruntwork-io/cloud-nuke #1142"
 LONGEST_WAIT_MINUTES: Final = 60
@@ -61,6 +149,30 @@ RULES: Final[Mapping[CauseKind, str]] = {
     "gpu_idle": "SEA774",
 }
 """A full batch or busy accelerators alone are an endpoint at work, and no problem."""
+
+
+@dataclass(frozen=True, slots=True)
+class FailedPart:
+    """What is known of a part that failed, or is stuck.
+
+    Attributes:
+        status: Empty for a text, which does not tell that something failed at all.
+        reasons: SageMaker's, line by line.
+        log: Of its container; a text's log has no group.
+        gap: Why its instance has no driver for the image, and the AMI that has.
+    """
+
+    part: str
+    status: str
+    reasons: list[str]
+    log: LogFacts
+    gap: tuple[str, str] | None
+    refused: RefusedStart
+
+    @property
+    def seen(self) -> str:
+        """The first line of the reason; the status without one."""
+        return self.reasons[0] if self.reasons else self.status
 
 
 def diagnosis(*, rule: str, part: str, cause: str, mend: str, seen: str = "", source: str = "") -> Finding:
@@ -95,13 +207,13 @@ def text_diagnoses(
         instance_type: With the image: whether it runs on this type.
     """
     gap = driver_gap(image, None) if image and "neuron" not in image else None
-    facts = None if log is None else LogFacts("", "found", log)
+    facts = LogFacts("", "not asked") if log is None else LogFacts("", "found", log)
     source = ConfigSource(
         "the image", "model definition", (), {"image": SourceEntry("image", image, 1, "env")}, is_partial=True
     )
     linted = lint_sources([source] if image else [], Given(instance_type=instance_type)).findings
-    refused = of_log((*(log or ()), *reason.splitlines()), image, instance_type) if image else None
-    causes = [*_causes("the text", "", reason.splitlines(), facts, gap, refused)]
+    refused = of_log((*facts.lines, *reason.splitlines()), image, instance_type) if image else RefusedStart()
+    causes = [*_causes(FailedPart("the text", "", reason.splitlines(), facts, gap, refused))]
     return (*causes, *(replace(each, place=Place(resource="the image")) for each in linted if is_wrong(each)))
 
 
@@ -181,8 +293,11 @@ def _component(component: LiveComponent, examination: Examination) -> Iterator[F
     if has_failed or (component.is_in_transit and minutes > SILENT_MINUTES):
         log = _log_of(examination, component.name)
         refused = _refused(examination, component.model, component.variant, component.accelerators or 0)
-        causes = _causes(part, component.status, component.reason.splitlines(), log, _gap(examination), refused)
-        yield from _kept(part, component.status, component.reason, causes)
+        reasons = component.reason.splitlines()
+        failure = FailedPart(part, component.status, reasons, log, _gap(examination), refused)
+        at_rest = examination.stack.existence == "found" and not examination.stack.is_at_work
+        again = _AGAIN if component.status == "Failed" and at_rest else ""
+        yield from (replace(each, hint=f"{each.hint}{again}") for each in _kept(failure, component.reason))
     if component.is_in_transit and minutes > STUCK_MINUTES:
         yield _stuck(part, component.status, minutes, "let the change end, which the service does at its time limits")
 
@@ -194,34 +309,33 @@ def _endpoint(examination: Examination) -> Iterator[Finding]:
     minutes = examination.minutes_since(endpoint.changed)
     at_work = endpoint.status in IN_TRANSIT
     statuses = [line for variant in endpoint.variants for line in variant.statuses]
-    log, gap = _log_of(examination, ""), _gap(examination)
-    with_model = next((variant for variant in endpoint.variants if variant.model), None)
-    refused = _refused(examination, with_model.model, with_model.name) if with_model else None
+    with_model = [(variant.model, variant.name) for variant in endpoint.variants if variant.model]
+    refused = _refused(examination, *with_model[0]) if with_model else RefusedStart()
+    reasons = [*endpoint.reason.splitlines(), *statuses]
+    failure = FailedPart(part, endpoint.status, reasons, _log_of(examination, ""), _gap(examination), refused)
     if not at_work and (endpoint.status != _IN_SERVICE or endpoint.reason):
-        causes = _causes(part, endpoint.status, [*endpoint.reason.splitlines(), *statuses], log, gap, refused)
-        yield from _kept(part, endpoint.status, endpoint.reason, causes, f" {endpoint.config}".rstrip())
-    elif at_work and minutes > SILENT_MINUTES and any(variant.model for variant in endpoint.variants):
+        yield from _kept(failure, endpoint.reason, f" {endpoint.config}".rstrip())
+    elif at_work and minutes > SILENT_MINUTES and with_model:
         # A variant at work always has a status; only one that tells a cause is a reason.
-        reasons = [each for each in statuses if find_symptom([each])]
-        yield from _causes(part, endpoint.status, reasons, log, gap, refused)
+        yield from _causes(replace(failure, reasons=[each for each in statuses if find_symptom([each])]))
     if at_work and minutes > STUCK_MINUTES:
         yield _stuck(part, endpoint.status, minutes, "wait for its failure")
 
 
-def _kept(part: str, status: str, reason: str, causes: Iterator[Finding], configuration: str = "") -> Iterator[Finding]:
+def _kept(failure: FailedPart, reason: str, configuration: str = "") -> Iterator[Finding]:
     """Yield the causes of a failure; before them, that what serves is what it was before an update."""
-    known = [*causes]
+    known = [*_causes(failure)]
     # A failed update leaves its reason on what goes on serving: SageMaker rolls back, and the status is InService.
     # The other status is of a rolling update that could not be set back.
     serves = {
         _IN_SERVICE: f"the configuration{configuration} from before it still serves",
         "UpdateRollbackFailed": "so did the way back: a mix of both configurations serves",
     }
-    if status in serves and known:
+    if failure.status in serves and known:
         yield diagnosis(
             rule="SEA636",
-            part=part,
-            cause=f"Its last update failed, and {serves[status]}. SageMaker's reason: {reason or 'none'}",
+            part=failure.part,
+            cause=f"Its last update failed, and {serves[failure.status]}. SageMaker's reason: {reason or 'none'}",
             mend=f"{known[0].hint} Then update it again.",
             seen=reason,
             source="public issue trackers: hashicorp/terraform-provider-aws #39099",
@@ -233,37 +347,41 @@ def _kept(part: str, status: str, reason: str, causes: Iterator[Finding], config
 
 def _refused(
     examination: Examination, model_name: str, variant_name: str, accelerators: float | None = None
-) -> RefusedStart | None:
-    """Return what an engine saw at load; `None` where its model or instance type is not known."""
+) -> RefusedStart:
+    """Return what an engine saw at load; nothing of it where its model or instance type is not known."""
     model = next((each for each in examination.models if each.name == model_name), None)
     variants = examination.endpoint.variants
     # A component that names no variant is on the only one.
     variant = variants[0] if len(variants) == 1 else examination.endpoint.variant(variant_name)
     if model is None or variant is None:
-        return None
+        return RefusedStart()
     return of_variables(model.image, model.environment, variant.instance_type, accelerators)
 
 
-def _causes(  # noqa: PLR0917 (what is known of one failure, from the nearest on)
-    part: str,
-    status: str,
-    reasons: list[str],
-    log: LogFacts | None,
-    gap: tuple[str, str] | None,
-    refused: RefusedStart | None,
-) -> Iterator[Finding]:
+_UNKNOWN: Final = {
+    (True, True): "It is {status}: {reason}",
+    (True, False): "It failed, and no reason is given.",
+    (False, True): "No known cause has this text: {reason}",
+    (False, False): "No known cause has this text.",
+}
+"""What is said of a failure without a known cause, by whether it has a status, and a reason."""
+
+
+def _causes(failure: FailedPart) -> Iterator[Finding]:
     """Yield why a part failed: by its reason or log, by the log's last error, by the driver, else the reason itself.
 
-    A reason that says more than that a health check failed is about this failure; the log may be of another one.
+    A reason that says more than that a health check failed is about this failure; the log may be of another one, and
+    hold several starts: an error after the cause that it names may be that of the last one.
     """
-    lines = log.lines if log is not None else ()
-    of_reason, of_log = find_symptom(reasons), find_symptom(lines)
-    known = next((each for each in (of_reason, of_log) if each is not None and not each.symptom.is_general), None)
-    seen = reasons[0] if reasons else status
+    part, status, lines = failure.part, failure.status, failure.log.lines
+    of_reason, of_log = find_symptom(failure.reasons), find_symptom(lines)
+    matches = [match for match in (of_reason, of_log) if match is not None]
+    known = next((match for match in matches if not match.symptom.is_general), None)
+    error = last_error(lines, after=known) if known in (None, of_log) else ""
 
     if known is not None:
-        yield from (with_row(each, known.line, refused) for each in by_symptom(part, [known.line]))
-    elif error := last_error(lines):
+        yield from (with_row(each, known.line, failure.refused) for each in by_symptom(part, [known.line]))
+    if error:
         yield diagnosis(
             rule="SEA751",
             part=part,
@@ -271,25 +389,25 @@ def _causes(  # noqa: PLR0917 (what is known of one failure, from the nearest on
             mend="Fix what it names, and deploy again; no known cause has this text.",
             seen=error[:LONGEST_LINE],
         )
-    elif gap is not None:
+    elif known is not None:
+        return
+    elif failure.gap is not None:
+        why, ami = failure.gap
         yield diagnosis(
             rule="SEA754",
             part=part,
-            cause=f"{gap[0]}.",
-            mend=f"Set InferenceAmiVersion to {gap[1]}: plan again with `seatrial plan`, which chooses it.",
-            seen=f"{seen}; {'the log names no other cause' if lines else 'no line of a log'}",
+            cause=f"{why}.",
+            mend=f"Set InferenceAmiVersion to {ami}: plan again with `seatrial plan`, which chooses it.",
+            seen=f"{failure.seen}; {'the log names no other cause' if lines else 'no line of a log'}",
             source=_STUCK_SOURCE,
         )
-    elif (general := of_reason or of_log) is not None:
-        for finding in by_symptom(part, [general.line]):
-            yield replace(finding, hint=f"{finding.hint} {_next_look(log)}")
-    elif reasons or status in ("Failed", ""):
-        cause = f"It is {status}: {seen}" if reasons else "It failed, and no reason is given."
-        if not status:
-            # Of a text nothing tells that something failed at all.
-            cause = f"No known cause has this text: {seen}" if reasons else "No known cause has this text."
-        yield diagnosis(rule="SEA751", part=part, cause=cause, mend=_next_look(log), seen=seen)
-    elif log is not None and log.existence == "absent":
+    elif matches:
+        for finding in by_symptom(part, [matches[0].line]):
+            yield replace(finding, hint=f"{finding.hint} {_next_look(failure.log)}")
+    elif failure.reasons or status in ("Failed", ""):
+        cause = _UNKNOWN[bool(status), bool(failure.reasons)].format(status=status, reason=failure.seen)
+        yield diagnosis(rule="SEA751", part=part, cause=cause, mend=_next_look(failure.log), seen=failure.seen)
+    elif failure.log.existence == "absent":
         yield diagnosis(
             rule="SEA754",
             part=part,
@@ -300,12 +418,11 @@ def _causes(  # noqa: PLR0917 (what is known of one failure, from the nearest on
         )
 
 
-def _next_look(log: LogFacts | None) -> str:
+def _next_look(log: LogFacts) -> str:
     """Return where to look for a cause that no text tells: at a log only where there is one."""
-    if log is None:
-        return "The log of its container tells more: give it with --log."
     if log.existence == "not asked":
-        return f"Read the log group {log.group}, which was not read here."
+        given = "The log of its container tells more: give it with --log."
+        return f"Read the log group {log.group}, which was not read here." if log.group else given
     if log.lines and not log.group:
         return "The log that was given states no error: give more of it."
     if log.lines:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from datetime import datetime
 
     from seatrial.documents.live import Existence, LiveComponent, LiveEndpoint, LiveModel, RaisedAlarm
     from seatrial.operations.preflight import AccountCheck
     from seatrial_load.documents.container_metrics import ContainerLoad
 
+_NAMED_BY_CLOUDFORMATION: Final = ("AWS::SageMaker::EndpointConfig", "AWS::SageMaker::Model")
+"""SEA637 tells of those that the endpoint and its components name."""
 CUSTOM_TYPES: Final = ("Custom::", "AWS::CloudFormation::CustomResource")
 SERVING: Final = ("InService", "Updating", "SystemUpdating", "RollingBack", "UpdateRollbackFailed")
 """Statuses of an endpoint that serves, or may (SageMaker API reference, DescribeEndpoint)."""
@@ -63,13 +65,26 @@ class ResourceState:
     reason: str = ""
     changed: datetime | None = None
 
+    @property
+    def name(self) -> str:
+        """The name in the physical ID, which for SageMaker is an ARN."""
+        of_arn = self.physical_id.startswith("arn:")
+        return self.physical_id.rpartition("/")[2] if of_arn else self.physical_id
+
+    @property
+    def is_nameless(self) -> bool:
+        """Whether nobody can ask for it: the ARN of what CloudFormation names is in small letters, the name is not."""
+        return self.resource_type in _NAMED_BY_CLOUDFORMATION and self.physical_id.startswith("arn:")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StackFacts:
     """The endpoint's stack.
 
     Attributes:
+        outputs: Its outputs by name.
         failures: The failed events of its last operation, the first of them first.
+        last_event: The ID of its last event: another one shows that an operation was at work in between.
         is_ours: Whether it is known as this endpoint's: the spec or the user names it, it has the usual name, or a part
             of the endpoint carries the tag of an environment. Another team's stack may hold the endpoint, too.
     """
@@ -78,8 +93,10 @@ class StackFacts:
     existence: Existence
     status: str = ""
     reason: str = ""
+    outputs: Mapping[str, str] = field(default_factory=dict)
     resources: tuple[ResourceState, ...] = ()
     failures: tuple[ResourceState, ...] = ()
+    last_event: str = ""
     is_ours: bool = False
 
     @property
@@ -144,7 +161,7 @@ class Examination:
         containers: The metrics of its containers; none of those without.
         missing: The resources of its stack that do not exist.
         absent: Its configuration and models that do not exist, as findings name them.
-        not_asked: What could not be read.
+        unreadable: What could not be read.
     """
 
     name: str
@@ -161,7 +178,7 @@ class Examination:
     containers: tuple[ContainerFacts, ...] = ()
     missing: tuple[ResourceState, ...] = ()
     absent: tuple[str, ...] = ()
-    not_asked: tuple[str, ...] = ()
+    unreadable: tuple[str, ...] = ()
 
     @property
     def serves(self) -> bool:
@@ -192,7 +209,7 @@ def is_left_over(component: LiveComponent, examination: Examination) -> bool:
 
 def is_orphan(target: TargetFacts, examination: Examination) -> bool:
     """Return whether a target scales a component that is known to be gone."""
-    listed = not any(line.startswith("inference component") for line in examination.not_asked)
+    listed = not any(line.startswith("inference component") for line in examination.unreadable)
     names = {component.name for component in examination.components}
     return bool(target.component) and listed and target.component not in names
 

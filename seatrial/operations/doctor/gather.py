@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
@@ -70,8 +70,6 @@ _LOOKS: Final[Mapping[str, tuple[str, str, str]]] = MappingProxyType(
     }
 )
 """By resource type, the call that finds a resource by its name: service, operation, argument."""
-_NAMED_BY_CLOUDFORMATION: Final = ("AWS::SageMaker::EndpointConfig", "AWS::SageMaker::Model")
-"""SEA637 tells of those that the endpoint and its components name."""
 _ALARMS: Final = (
     ("AWS::CloudWatch::Alarm", "MetricAlarm", "MetricAlarms"),
     ("AWS::CloudWatch::CompositeAlarm", "CompositeAlarm", "CompositeAlarms"),
@@ -121,7 +119,7 @@ def examine(query: EndpointQuery, at: datetime) -> Examination:
     with aws_failures(name):
         caller = query.account.identity.get_caller_identity()
     endpoint = read_endpoint(name, reader)
-    components = tuple(_components(name, reader))
+    components = tuple(live_components(name, reader))
     named = tuple(_models(endpoint, components, reader))
     models = tuple(model for model in named if model.is_there)
     arns = (endpoint.arn or _arn_of(name, caller, query.region), *(component.arn for component in components))
@@ -149,7 +147,7 @@ def examine(query: EndpointQuery, at: datetime) -> Examination:
             *([f"endpoint configuration {endpoint.config}"] if not endpoint.has_config else ()),
             *(f"model {model.name}" for model in named if not model.is_there),
         ),
-        not_asked=tuple(reader.not_asked),
+        unreadable=tuple(reader.unreadable),
     )
 
 
@@ -181,7 +179,7 @@ def _workflows(
     return tuple(began for row in rows(response.document, "executions") if (began := moment(row, "startDate")))
 
 
-def _components(endpoint_name: str, reader: AwsReader) -> Iterator[LiveComponent]:
+def live_components(endpoint_name: str, reader: AwsReader) -> Iterator[LiveComponent]:
     """Yield the components of an endpoint with their tags, which mark the candidates of trials."""
     for name in component_names(endpoint_name, reader):
         if (component := read_component(name, reader)) is None:
@@ -232,7 +230,8 @@ def _log(group: str, reader: AwsReader) -> LogFacts:
     if streams.state != "found":
         return LogFacts(group, streams.state)
     lines: list[str] = []
-    for stream in rows(streams.document, "logStreams"):
+    # The newest stream comes first in the response and last here, as in one log: the last error decides.
+    for stream in reversed([*rows(streams.document, "logStreams")]):
         place = {"logGroupName": group, "logStreamName": text_at(stream, "logStreamName")}
         events = reader.read(f"log {group}", "logs", "get_log_events", **place, limit=LAST_LINES)
         # Redacted as one text and cut afterwards: a credential may span lines, and the cut end of one would no longer
@@ -282,13 +281,16 @@ def read_stack(name: str, reader: AwsReader) -> StackFacts:
         f"resources of {name}", "cloudformation", "list_stack_resources", "StackResourceSummaries", StackName=name
     )
     events = reader.rows(f"events of {name}", "cloudformation", "describe_stack_events", "StackEvents", StackName=name)
+    last = next(events, {})
     return StackFacts(
         name=name,
         existence="found",
         status=text_at(found, "StackStatus"),
         reason=text_at(found, "StackStatusReason"),
+        outputs={text_at(row, "OutputKey"): text_at(row, "OutputValue") for row in rows(found, "Outputs")},
         resources=tuple(_resource(row) for row in listed),
-        failures=tuple(reversed([*_failures(islice(events, MOST_EVENTS))])),
+        failures=tuple(reversed([*_failures(islice(chain([last], events), MOST_EVENTS))])),
+        last_event=text_at(last, "EventId"),
     )
 
 
@@ -325,17 +327,15 @@ def missing_resources(stack: StackFacts, reader: AwsReader) -> Iterator[Resource
         return
     made = [part for part in stack.resources if part.physical_id and not part.status.startswith("DELETE_")]
     for resource in made:
-        # The ARN of what CloudFormation names is in small letters, and the name is not: nobody can ask for it.
-        is_nameless = resource.resource_type in _NAMED_BY_CLOUDFORMATION and resource.physical_id.startswith("arn:")
-        if (look := _LOOKS.get(resource.resource_type)) is not None and not is_nameless:
+        if (look := _LOOKS.get(resource.resource_type)) is not None and not resource.is_nameless:
             service, operation, argument = look
-            name = _name_of(resource)
+            name = resource.name
             if reader.read(f"{resource.logical_id} {name}", service, operation, **{argument: name}).state == "absent":
                 yield resource
     for resource_type, kind, member in _ALARMS:
         alarms = [resource for resource in made if resource.resource_type == resource_type]
         for first in range(0, len(alarms), MOST_ALARMS):
-            page = {_name_of(alarm): alarm for alarm in alarms[first : first + MOST_ALARMS]}
+            page = {alarm.name: alarm for alarm in alarms[first : first + MOST_ALARMS]}
             response = reader.read(
                 "alarms of the stack",
                 "cloudwatch",
@@ -344,14 +344,9 @@ def missing_resources(stack: StackFacts, reader: AwsReader) -> Iterator[Resource
                 AlarmTypes=[kind],
                 MaxRecords=MOST_ALARMS,
             )
-            there = {text_at(row, "AlarmName") for row in rows(response.document, member)}
-            yield from (each for name, each in page.items() if response.state == "found" and name not in there)
-
-
-def _name_of(resource: ResourceState) -> str:
-    """Return the name in a physical ID, which for SageMaker is an ARN."""
-    of_arn = resource.physical_id.startswith("arn:")
-    return resource.physical_id.rpartition("/")[2] if of_arn else resource.physical_id
+            for row in rows(response.document, member):
+                page.pop(text_at(row, "AlarmName"), None)
+            yield from page.values() if response.state == "found" else ()
 
 
 def account_checks(
@@ -390,10 +385,10 @@ def _quotas(query: EndpointQuery, endpoint: LiveEndpoint) -> Iterator[AccountChe
 def _role(arn: str, reader: AwsReader) -> AccountCheck:
     subject, name = f"execution role {arn}", arn.rpartition("/")[2]
     # The reader notes every refusal by itself; here it becomes a check of its own, and must not be listed twice.
-    before = len(reader.not_asked)
+    before = len(reader.unreadable)
     response = reader.read(subject, "iam", "get_role", RoleName=name)
     if response.state == "not asked":
-        return unread(subject, reader.not_asked.pop() if len(reader.not_asked) > before else "it could not be read")
+        return unread(subject, reader.unreadable.pop() if len(reader.unreadable) > before else "it could not be read")
     if response.state == "absent":
         hint = "deploy the stack again; a model keeps the ARN of a role that is deleted and recreated, not its rights"
         return problem(subject, "SEA758", "it does not exist", hint)
@@ -476,7 +471,7 @@ def container_facts(
             series = read_container_series(ask, labels, from_s=now_s - LOOKED_S, to_s=now_s)
             facts = ContainerFacts(part, series.load(now_s - LOOKED_S, now_s), series.simulated_by)
         except (OSError, ValueError) as refused:
-            reader.not_asked.append(f"metrics of the containers: {refused}")
+            reader.unreadable.append(f"metrics of the containers: {refused}")
             return
         if not facts.load.is_empty:
             yield facts

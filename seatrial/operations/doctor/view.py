@@ -63,7 +63,7 @@ def _health(part: str, status: str, wrong: set[str]) -> Health:
 
 def _parts(examination: Examination) -> Iterator[tuple[str, str]]:
     endpoint = examination.endpoint
-    yield f"endpoint {examination.name}", _status(endpoint.existence, endpoint.status)
+    yield f"endpoint {examination.name}", status_words(endpoint.existence, endpoint.status)
     for variant in endpoint.variants:
         yield (
             f"variant {variant.name}",
@@ -77,16 +77,17 @@ def _parts(examination: Examination) -> Iterator[tuple[str, str]]:
         yield f"scalable target {target.resource_id}", f"{target.least} to {target.most}{suspended}"
     for alarm in examination.alarms:
         yield f"alarm {alarm.name}", "ALARM"
-    yield f"stack {examination.stack.name}", _status(examination.stack.existence, examination.stack.status)
+    yield f"stack {examination.stack.name}", status_words(examination.stack.existence, examination.stack.status)
     for log in examination.logs:
-        yield f"log group {log.group}", _status(log.existence, f"{counted(len(log.lines), 'line')} read")
+        yield f"log group {log.group}", status_words(log.existence, f"{counted(len(log.lines), 'line')} read")
     for container in examination.containers:
         yield f"containers of {container.part}", container_status(container)
     for check in examination.checks:
         yield check.subject, f"could not be read: {check.answer}" if check.is_unread else check.answer
 
 
-def _status(existence: str, status: str) -> str:
+def status_words(existence: str, status: str) -> str:
+    """Return a status, or that there is none."""
     return {"found": status, "absent": "does not exist"}.get(existence, "could not be read")
 
 
@@ -100,7 +101,7 @@ def doctor_lines(examination: Examination, diagnoses: tuple[Finding, ...], *, wh
     rows = part_rows(examination, diagnoses)
     width = max(len(row.health) for row in rows)
     yield from (f"{row.health:<{width}}  {row.part}: {row.status}" for row in rows)
-    yield from (f"could not be read: {line}" for line in examination.not_asked)
+    yield from (f"could not be read: {line}" for line in examination.unreadable)
     if why:
         for log in examination.logs:
             if log.lines:
@@ -128,7 +129,7 @@ def doctor_judgement(examination: Examination, diagnoses: tuple[Finding, ...], s
         "parts": [asdict(row) for row in part_rows(examination, diagnoses)],
         "logs": {log.group: log.lines for log in examination.logs},
         "fix": [{"why": step.why, "command": step.command} for step in steps],
-        "not_asked": examination.not_asked,
+        "not_asked": examination.unreadable,
     }
     placed = [replace(finding, place=replace(finding.place, file=examination.name)) for finding in diagnoses]
     return Judgement(command="doctor", findings=placed, facts=facts)

@@ -295,7 +295,7 @@ def check_drift(locked: Locked, clients: DriftClients, *, now: datetime, most_da
         environment=place,
         endpoints=tuple(sorted(drifts, key=lambda drift: drift.endpoint)),
         findings=(*account, *(unknown or ())),
-        not_asked=(*unread, *([f"endpoints without a spec: {because}"] if because else ())),
+        unreadable=(*unread, *([f"endpoints without a spec: {because}"] if because else ())),
     )
 
 
@@ -311,7 +311,7 @@ def _endpoint_drift(deployment: Deployment, clients: DriftClients, *, now: datet
     except BenchError as error:
         message = error.problems[0].message
         if "does not exist" not in message:
-            return replace(drift, not_asked=(*drift.not_asked, f"stack: {message}"))
+            return replace(drift, unreadable=(*drift.unreadable, f"stack: {message}"))
         hint = f"deploy it: cdk deploy {drift.stack_name}; or remove its lock for this environment"
         missing = drift_finding(
             rule="SEA430", severity="error", what="stack", expected="deployed", live="none", hint=hint
@@ -323,19 +323,19 @@ def _endpoint_drift(deployment: Deployment, clients: DriftClients, *, now: datet
     if deployed == deployment.plan.digest and not _in_progress(stack):
         fields, because = _findings_of(lambda: tuple(live_findings(deployment, stack, _reader(clients))))
         if fields is None:
-            drift = replace(drift, not_asked=(*drift.not_asked, f"live endpoint: {because}"))
+            drift = replace(drift, unreadable=(*drift.unreadable, f"live endpoint: {because}"))
         else:
             drift = _with(drift, fields)
     else:
         why = "the stack is being updated" if _in_progress(stack) else "another plan is deployed"
-        drift = replace(drift, not_asked=(*drift.not_asked, f"live endpoint, field by field: {why}"))
+        drift = replace(drift, unreadable=(*drift.unreadable, f"live endpoint, field by field: {why}"))
     if deployment.endpoint.trial.mode == "off":
         return drift
     try:
         last = deployed_trial(stack, clients.results)
         scheduled = scheduled_trial(deployment, stack, clients.results)
     except BenchError as error:
-        return replace(drift, not_asked=(*drift.not_asked, f"last trial: {error.problems[0].message}"))
+        return replace(drift, unreadable=(*drift.unreadable, f"last trial: {error.problems[0].message}"))
     findings = [*trial_findings(deployment, last, scheduled, now=now, most_days=most_days)]
     with_trials = replace(
         drift,

@@ -30,7 +30,7 @@ class EndpointDrift:
         trial_verdict: Its verdict alone; `error` where it could not be made, empty where it is unknown.
         trial_date: The day on which it ended, in UTC; empty where it is unknown.
         scheduled_trial: The same as `trial` of the last scheduled trial.
-        not_asked: What could not be read, with the reason; no finding.
+        unreadable: What could not be read, with the reason; no finding.
     """
 
     endpoint: str
@@ -43,7 +43,7 @@ class EndpointDrift:
     trial_date: str = ""
     scheduled_trial: str = ""
     findings: tuple[Finding, ...] = ()
-    not_asked: tuple[str, ...] = ()
+    unreadable: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,13 +53,13 @@ class DriftReport:
     Attributes:
         endpoints: Every endpoint that has a lock there, by name.
         findings: Of the environment as a whole.
-        not_asked: What could not be read.
+        unreadable: What could not be read.
     """
 
     environment: str
     endpoints: tuple[EndpointDrift, ...]
     findings: tuple[Finding, ...] = ()
-    not_asked: tuple[str, ...] = ()
+    unreadable: tuple[str, ...] = ()
 
     @property
     def all_findings(self) -> tuple[Finding, ...]:
@@ -89,7 +89,7 @@ def drift_finding(
 def drift_judgement(report: DriftReport) -> Judgement:
     """Return the report for the printer; its facts are the endpoints."""
     endpoints = [{**asdict(drift), "findings": finding_rows(drift.findings)} for drift in report.endpoints]
-    facts: dict[str, Json] = {"environment": report.environment, "endpoints": endpoints, "not_asked": report.not_asked}
+    facts: dict[str, Json] = {"environment": report.environment, "endpoints": endpoints, "not_asked": report.unreadable}
     return Judgement(command="drift", findings=report.all_findings, facts=facts)
 
 
@@ -103,11 +103,11 @@ def drift_lines(report: DriftReport) -> Iterator[str]:
     for drift in report.endpoints:
         yield ""
         yield f"{drift.endpoint}: {', '.join(_facts(drift)) or 'nothing could be read'}"
-        yield from _indented(drift.findings, drift.not_asked)
-    if report.findings or report.not_asked:
+        yield from _indented(drift.findings, drift.unreadable)
+    if report.findings or report.unreadable:
         yield ""
         yield report.environment
-        yield from _indented(report.findings, report.not_asked)
+        yield from _indented(report.findings, report.unreadable)
 
 
 def _facts(drift: EndpointDrift) -> Iterator[str]:
@@ -131,12 +131,12 @@ def drift_markdown(report: DriftReport) -> str:
     lines = [f"# {_title(report)}", ""]
     for drift in report.endpoints:
         facts = "; ".join(map(escaped, _facts(drift))) or "Nothing could be read."
-        lines += [f"## {escaped(drift.endpoint)}", "", facts, "", *_section(drift.findings, drift.not_asked)]
-    if report.findings or report.not_asked:
-        lines += [f"## {escaped(report.environment)} as a whole", "", *_section(report.findings, report.not_asked)]
+        lines += [f"## {escaped(drift.endpoint)}", "", facts, "", *_section(drift.findings, drift.unreadable)]
+    if report.findings or report.unreadable:
+        lines += [f"## {escaped(report.environment)} as a whole", "", *_section(report.findings, report.unreadable)]
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _section(findings: Iterable[Finding], not_asked: Iterable[str]) -> list[str]:
-    unread = [f"- Could not be read: {escaped(line)}" for line in not_asked]
+def _section(findings: Iterable[Finding], unreadable: Iterable[str]) -> list[str]:
+    unread = [f"- Could not be read: {escaped(line)}" for line in unreadable]
     return [*(markdown_lines(findings) or ["No finding."]), "", *(unread and [*unread, ""])]

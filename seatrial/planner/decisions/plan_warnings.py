@@ -34,7 +34,8 @@ def price_warnings(instance: Instance, region: str) -> tuple[str, ...]:
         what = _COMPONENTS.get(instance.price_component or "", f"of SageMaker {instance.price_component}")
         warnings.append(f"The price of {name} is {what} ({where}, {date}); its Hosting price is not public. {_REFRESH}")
     if region != where:
-        warnings.append(f"The price of {name} is from {where}, {date}; none is known for {region}. {_REFRESH}")
+        unknown = f"none is known for {region}, nor whether it is offered there"
+        warnings.append(f"The price of {name} is from {where}, {date}; {unknown}. {_REFRESH}")
     return tuple(warnings)
 
 

@@ -52,6 +52,10 @@ def no_deployment(loaded: LoadedSpec, demand: Demand, rejections: Sequence[Rejec
     """
     types = loaded.environment.guard_rails.instance_types
     error = _furthest(loaded, demand, rejections)
+    if not loaded.has_spec:
+        assumed = f"max_copies {demand.endpoint.scaling.max_copies} is assumed"
+        hint = f"{assumed}: --save FILE writes a spec, where you set it"
+        error = PlanError(replace(each, hint=hint) if "max_copies" in each.field else each for each in error.problems)
     if types is None:
         return error
     allowed_words = f"{loaded.environment.name} allows only {', '.join(types)} ({loaded.set_by('instance_types')})"

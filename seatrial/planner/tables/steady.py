@@ -251,8 +251,14 @@ def fleet(
     _, met = met_by_a_request(concurrency, instances)
     below = math.floor(met)  # between whole loads the latency is taken as linear
     low = one(below).ms_per_token
+    mean, total = concurrency / instances, requests_per_client * concurrency
+    deviation = min(spread.deviation, _chosen_deviation(concurrency, instances))
+    # By how many deviations the fullest exceeds the mean (Blom 1958), for stations that share a total.
+    alone = NormalDist().inv_cdf((instances - 0.375) / (instances + 0.25))
+    fullest = min(concurrency, mean + alone * math.sqrt(instances / (instances - 1)) * deviation)
+    longer = max(0.0, _latency(rates, max(1.0, fullest)) - _latency(rates, max(1.0, mean)))
     return InstanceLevel(
-        output_tok_s=_until_the_last(rates, spread, concurrency, instances, requests_per_client),
+        output_tok_s=total / (total / spread.throughput + longer),
         ms_per_token=low if below == met else low + (one(below + 1).ms_per_token - low) * (met - below),
         longest_s=one(math.ceil(met)).longest_s,
     )
@@ -333,19 +339,6 @@ def _convolve(left: list[float], right: list[float]) -> list[float]:
     sums = [math.fsum(map(mul, left, reversed(right[: end + 1]))) for end in range(len(left))]
     highest = max(sums)
     return [value / highest for value in sums]
-
-
-def _until_the_last(
-    rates: Sequence[float], spread: Spread, concurrency: int, stations: int, requests_per_client: int
-) -> float:
-    """Return the throughput of a level that ends with the last answer of the fullest station."""
-    mean, total = concurrency / stations, requests_per_client * concurrency
-    deviation = min(spread.deviation, _chosen_deviation(concurrency, stations))
-    # By how many deviations the fullest exceeds the mean (Blom 1958), for stations that share a total.
-    alone = NormalDist().inv_cdf((stations - 0.375) / (stations + 0.25))
-    fullest = min(concurrency, mean + alone * math.sqrt(stations / (stations - 1)) * deviation)
-    longer = max(0.0, _latency(rates, max(1.0, fullest)) - _latency(rates, max(1.0, mean)))
-    return total / (total / spread.throughput + longer)
 
 
 def _chosen_deviation(requests: int, stations: int) -> float:

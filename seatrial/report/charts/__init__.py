@@ -56,7 +56,7 @@ class ChartPoint:
         hover: The text under the pointer, one fact a line.
         low: Lower end of the interval of `y`; `None` without one.
         x_low: Lower end of the interval of `x`.
-        void: Whether the client was the limit: drawn hollow, and not joined.
+        void: Why it proves nothing, `void` or `cut`: drawn hollow, and not joined.
         label: Name at the point; empty for none.
         strong: Whether the name must be shown; others are left out where there is no room.
     """
@@ -68,7 +68,7 @@ class ChartPoint:
     high: float | None = None
     x_low: float | None = None
     x_high: float | None = None
-    void: bool = False
+    void: str = ""
     label: str = ""
     strong: bool = False
 
@@ -370,7 +370,7 @@ def _trade_points(view: LoadView, statistic: Statistic, *, named: bool) -> Itera
             high=None if interval is None else interval.high,
             x_low=None if reach is None else reach.low,
             x_high=None if reach is None else reach.high,
-            void=not level.valid,
+            void=level.mark,
             label=view.name(level) if named else "",
             strong=at in {view.gate, view.knee},
         )
@@ -433,7 +433,7 @@ def _throughput(view: LoadView) -> Chart:
             f"{_written(level.output_tok_s, level.output_tok_s_interval, 'tok/s')}",
             low=None if level.output_tok_s_interval is None else level.output_tok_s_interval.low,
             high=None if level.output_tok_s_interval is None else level.output_tok_s_interval.high,
-            void=not level.valid,
+            void=level.mark,
         )
         for level in view.result.levels
     )
@@ -487,7 +487,7 @@ def _latency_points(view: LoadView, metric: Metric, statistic: Statistic) -> Ite
             hover=f"{view.load(at)}{_void(level)}\n{statistic} {_written(value, interval, 'ms')}",
             low=None if interval is None else interval.low,
             high=None if interval is None else interval.high,
-            void=not level.valid,
+            void=level.mark,
         )
 
 
@@ -521,7 +521,7 @@ def copies_words(result: TrialResult) -> str:
 
 
 def _void(level: LevelResult) -> str:
-    return "" if level.valid else " (void)"
+    return f" ({level.mark})" if level.mark else ""
 
 
 def _written(value: float | None, interval: Interval | None, unit: str) -> str:
@@ -546,7 +546,7 @@ def _ends(interval: Interval) -> str:
 def _described(view: LoadView, series: Series, unit: str, name: str) -> str:
     load = "offered requests per second" if view.unit else "concurrency per copy"
     values = [
-        f"{digits(point.y)} {unit} at {point.label or f'{point.x:g}'}{' (void)' if point.void else ''}"
+        f"{digits(point.y)} {unit} at {point.label or f'{point.x:g}'}{f' ({point.void})' if point.void else ''}"
         for point in series.known
         if point.y is not None
     ]

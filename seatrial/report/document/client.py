@@ -65,7 +65,7 @@ def validity_sentence(result: TrialResult) -> str:
 
 def void_levels(result: TrialResult) -> tuple[LevelResult, ...]:
     """Return the levels that measured the client."""
-    return tuple(level for level in result.levels if not level.valid)
+    return tuple(level for level in result.levels if level.void is not None)
 
 
 def validity_table(result: TrialResult) -> Table:
@@ -78,7 +78,7 @@ def validity_table(result: TrialResult) -> Table:
         (
             level_name(level),
             *(measure.cell(level) for measure in measures),
-            (Cell("✓ valid", tone="good") if level.valid else Cell("○ void", tone="unknown")),
+            (Cell("✓ valid", tone="good") if level.void is None else Cell("○ void", tone="unknown")),
         )
         for level in result.levels
     )

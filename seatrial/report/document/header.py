@@ -25,9 +25,9 @@ from seatrial_base.table import Cell
 from seatrial_load.documents.arrivals import ARRIVALS
 from seatrial_load.documents.result import loads_words
 from seatrial_load.measure.lengths import lengths_of
-from seatrial_load.metrics.sent import QUEUEING, arrival_words, conversation_words, prefix_words
+from seatrial_load.metrics.sent import QUEUEING, arrival_words, conversation_words, omission_words, prefix_words
 from seatrial_load.slo.evaluate import statistic_of
-from seatrial_load.slo.verdict import doubt_texts, up_to_gate
+from seatrial_load.slo.verdict import doubt_texts, gate_level
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,10 +45,15 @@ def cautions(result: TrialResult, plan: Plan | None) -> Iterator[str]:
             f"Local engine: “{result.engine_note}”, a small random model on this machine's CPU, not {planned}. The "
             f"numbers show that deployment and trial work, not the speed or cost of the real endpoint."
         )
-    void = [level for level in result.levels if not level.valid]
+    void = [level for level in result.levels if level.void is not None]
     if void:
         yield (
             f"Void (○): at {loads_words(void)} the client was the limit. Knee, verdict and cost ignore these levels."
+        )
+    if cut := [level for level in result.levels if level.cut]:
+        yield (
+            f"Cut (○): {loads_words(cut)} ended early; the numbers are of what had been answered. Knee, verdict and "
+            f"cost ignore these levels."
         )
     yield from (f"Doubtful answers: {doubts}." for doubts in doubt_texts(result))
     if result.comparison is not None and result.comparison.status == "worse":
@@ -73,7 +78,7 @@ def header_facts(result: TrialResult, plan: Plan | None) -> Iterator[Fact]:
         yield Fact("Planned on", Cell(plan.instance_type.value), f"{plan.engine.value} {plan.engine_version.value}")
     streamed = "streamed" if work.stream else "not streamed"
     talks = conversation_words(work)
-    aside = ", ".join(part for part in (work.schema, streamed, talks, prefix_words(work)) if part)
+    aside = ", ".join(part for part in (work.schema, streamed, omission_words(work), talks, prefix_words(work)) if part)
     yield Fact("Workload", Cell(lengths_of(work).words + (" a turn" if talks else "")), aside)
     yield _load_fact(result)
     if result.users is not None:
@@ -112,16 +117,13 @@ def key_figures(result: TrialResult) -> Iterator[Fact]:
 
 def _gate_level(result: TrialResult) -> tuple[LevelResult | None, str]:
     """Return the level that the verdict is about, and its load in words: of an open loop, the rate of its gate."""
-    gated = up_to_gate(result.levels, result.request.load)
-    offered = [level for level in gated if level.is_open]
-    if offered:
-        return offered[-1], f"at {offered[-1].offered_load:,.3g} requests/s offered"
-    gate = result.request.gate_concurrency
+    at_gate = gate_level(result.request, result.levels)
+    if at_gate is not None and at_gate.is_open:
+        return at_gate, f"at {at_gate.offered_load:,.3g} requests/s offered"
     if result.request.manner == "in_place" and result.levels:
         level = result.levels[-1]
         return level, f"with users' load, at concurrency {level.concurrency}"
-    at_gate = next((level for level in result.levels if level.concurrency == gate), None)
-    return at_gate, f"at the gate, concurrency {gate}"
+    return at_gate, f"at the gate, concurrency {result.request.gate_concurrency}"
 
 
 def _gate_values(level: LevelResult | None) -> tuple[tuple[str, str, float | None, str], ...]:

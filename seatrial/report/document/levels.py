@@ -35,11 +35,12 @@ from seatrial.report.values import (
 from seatrial_base.table import CONCURRENCY, Cell, Column, Table
 from seatrial_base.units import digits
 from seatrial_load.documents.arrivals import ARRIVALS
+from seatrial_load.documents.request import replays_sessions
 from seatrial_load.documents.result import loads_words
 from seatrial_load.measure.interval import percentile
 from seatrial_load.measure.lengths import lengths_of, planned_cached_share
 from seatrial_load.metrics.histogram import Histogram
-from seatrial_load.metrics.sent import convoy_lines
+from seatrial_load.metrics.sent import convoy_lines, session_lines, start_words
 from seatrial_load.slo.evaluate import statistic_of
 from seatrial_load.trial.budget import adds_load
 
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
 
     from seatrial.documents.plan import Plan
     from seatrial_load.documents.distribution import Distribution
-    from seatrial_load.documents.request import Statistic
+    from seatrial_load.documents.request import Load, Statistic
     from seatrial_load.documents.result import LevelResult, SearchStep, Timeline, TrialResult, Unmeasured
 
 SUMMARISED: tuple[Statistic, ...] = ("p50", "p95")
@@ -106,7 +107,7 @@ def levels_section(result: TrialResult) -> Section:
         tables=(summary_table(result),),
         remarks=(
             *(
-                f"{loads_words([level]).capitalize()} is void: {level.void_because}."
+                f"{loads_words([level]).capitalize()} is {level.mark}: {level.invalid_because}."
                 for level in result.levels
                 if not level.valid
             ),
@@ -173,6 +174,7 @@ def protocol_table(result: TrialResult) -> Table:
     columns = (
         CONCURRENCY,
         *((Column("arrival", kind="text"), Column("offered", "1/s")) if opened else ()),
+        Column("start", kind="text"),
         Column("ramp", "requests"),
         Column("window", kind="text"),
         Column("window", "s"),
@@ -185,7 +187,10 @@ def protocol_table(result: TrialResult) -> Table:
         Column("queueing"),
         Column("stop reason", kind="prose"),
     )
-    rows = tuple(tuple(_protocol_row(level, opened=opened, varied=varied, cached=cached)) for level in result.levels)
+    rows = tuple(
+        tuple(_protocol_row(level, result.request.load, opened=opened, varied=varied, cached=cached))
+        for level in result.levels
+    )
     return Table("How each level was measured", columns, rows)
 
 
@@ -225,7 +230,7 @@ def summary_table(result: TrialResult) -> Table:
 def slo_cell(level: LevelResult, result: TrialResult) -> Cell:
     """Return whether a level meets the SLO; a void one proves nothing of the endpoint."""
     if not level.valid:
-        return Cell("○ void", tone="unknown")
+        return Cell(f"○ {level.mark}", tone="unknown")
     if not level.succeeded:
         return Cell("✗ none succeeded", tone="bad")
     if not result.request.objectives:
@@ -235,12 +240,15 @@ def slo_cell(level: LevelResult, result: TrialResult) -> Cell:
 
 def _reading(result: TrialResult) -> str:
     ends = " Small numbers are 95 % intervals." if any(level.output_tok_s_interval for level in result.levels) else ""
-    if ARRIVALS[result.request.load.arrival].is_open:
-        return f"Concurrency is the mean number of requests in flight per copy, rounded up.{ends}"
+    is_open = ARRIVALS[result.request.load.arrival].is_open
+    lines = [*(() if is_open else convoy_lines(result.levels)), *session_lines(result)]
+    sentences = "".join(f" {line[:1].upper()}{line[1:]}." for line in lines)
+    if is_open:
+        return f"Concurrency is the mean number of requests in flight per copy, rounded up.{ends}{sentences}"
     copies = result.request.copy_count
-    convoys = "".join(f" {line[:1].upper()}{line[1:]}." for line in convoy_lines(result.levels))
     of_all = "" if copies == 1 else f" ({copies} copies)"
-    return f"Concurrency is the number of requests in flight per copy{of_all}.{ends}{convoys}"
+    what = "sessions that go on at once" if replays_sessions(result.request.workload) else "requests in flight"
+    return f"Concurrency is the number of {what} per copy{of_all}.{ends}{sentences}"
 
 
 def _chosen(result: TrialResult) -> str:
@@ -250,11 +258,12 @@ def _chosen(result: TrialResult) -> str:
     return f"{SEARCHES[load.search]}{f' {GOALS[load.goal]}' if load.search == 'adaptive' else ''}"
 
 
-def _protocol_row(level: LevelResult, *, opened: bool, varied: bool, cached: bool) -> Iterator[Cell]:
+def _protocol_row(level: LevelResult, load: Load, *, opened: bool, varied: bool, cached: bool) -> Iterator[Cell]:
     yield level_name(level)
     if opened:
         yield Cell(level.arrival)
         yield number_cell(level.offered_requests_per_s, "a closed loop offers no rate")
+    yield Cell(start_words(level, load))
     yield count_cell(level.ramp_requests)
     yield Cell(level.window)
     yield number_cell(level.window_s, NO_DURATION)
@@ -321,8 +330,11 @@ def _curves_reading(result: TrialResult) -> Iterator[str]:
         yield "Error bars are 95 % intervals."
     if result.target_detector is not None:
         yield f"Knee: detector {result.target_detector}, which sets the scaling target."
-    if not all(level.valid for level in result.levels):
+    marks = {level.mark for level in result.levels}
+    if "void" in marks:
         yield "Hollow points are void: the client was the limit."
+    if "cut" in marks:
+        yield "Hollow points are cut: the level ended early."
 
 
 @dataclass(frozen=True, slots=True)
@@ -416,7 +428,7 @@ def _kept(result: TrialResult, field: str) -> Iterator[tuple[str, float, Distrib
     for index, level in enumerate(result.levels):
         values: Distribution | None = getattr(level, field)
         if values is not None and values.histogram:
-            void = "" if level.valid else " (void)"
+            void = f" ({level.mark})" if level.mark else ""
             yield (
                 (f"{level.offered_load:g}/s{void}" if level.is_open else f"concurrency {level.concurrency}{void}"),
                 index / last,
@@ -612,7 +624,7 @@ def _time_chart(result: TrialResult, quantity: TimelineQuantity) -> Chart:
     start_s = 0.0
     timed = timed_levels(result)
     for level, timeline in drawn(timed):
-        name = f"{loads_words([level])}{'' if level.valid else ' (void)'}"
+        name = f"{loads_words([level])}{f' ({level.mark})' if level.mark else ''}"
         marks.append(Mark(start_s, str(level.concurrency), "level"))
         points = tuple(_time_points(timeline, quantity, start_s, name))
         series.append(Series(name=name, points=points, marked=False, filled=True))

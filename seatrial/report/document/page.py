@@ -253,7 +253,8 @@ def _cells(level: LevelResult) -> Iterator[tuple[str, Scalar]]:
             yield f"{field}_{name}", None if values is None else getattr(values, name)
         for name in CSV_STATISTICS[1:-1]:
             yield from _ends(f"{field}_{name}", None if values is None else values.intervals.get(name))
-    yield "void_because", level.void_because
+    yield "void_because", "" if level.void is None else level.void.because
+    yield "cut_because", level.cut
 
 
 def _ends(name: str, interval: Interval | None) -> Iterator[tuple[str, float | None]]:

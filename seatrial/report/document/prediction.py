@@ -200,7 +200,7 @@ def _measured(result: TrialResult, quantity: Quantity, *, measured: bool) -> Ite
                 x=level.concurrency,
                 y=value,
                 hover=f"concurrency {level.concurrency}\nmeasured {digits(value or 0)} {unit}",
-                void=not level.valid,
+                void=level.mark,
             )
             for level in result.levels
             for value in (quantity.measured(level, copies),)

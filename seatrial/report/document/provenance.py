@@ -150,6 +150,7 @@ def command_of(request: TrialRequest) -> str:
         load_options += _timing(load)
     if load.requests is not None and not ARRIVALS[load.arrival].is_open:
         load_options += ("--requests", str(load.requests))
+    load_options += [row.flag for row in OPTIONS.values() if row.kind is bool and getattr(request.workload, row.name)]
     if request.target.kind == "openai":
         load_options += _limit_options(load)
     return shlex.join(("seatrial", "bench", *_target_options(request), *load_options, "--output", "report"))

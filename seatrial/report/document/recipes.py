@@ -18,7 +18,7 @@ from seatrial_load.measure.interval import CONFIDENCE
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial.quality.comparison import Likeness, MetricDifference
+    from seatrial.quality.comparison import Likeness, MetricDifference, QualityComparison
     from seatrial.quality.recipe_comparison import RecipeComparison, RecipeFigure
     from seatrial.quality.recipe_result import RecipeResult
 
@@ -117,12 +117,9 @@ def _quality(compared: RecipeComparison) -> Iterator[Section]:
     if quality is None:
         return
     a, b = compared.a.recipe, compared.b.recipe
-    columns = (Column("metric", kind="text"), Column(a), Column(b), Column("difference"),
-               Column(f"verdict on {b}", kind="text"), Column("prompts"))  # fmt: skip
     alike = (Column("metric", kind="text"), Column("mean"), Column("prompts"))
-    differences = tuple(tuple(_difference(difference)) for difference in quality.differences)
     likeness = tuple(tuple(_alike(metric)) for metric in quality.likeness)
-    tables = [Table("Quality", columns, differences)] if differences else []
+    tables = [differences_table(quality, a, b)] if quality.differences else []
     tables += [Table("How alike the answers are", alike, likeness)] if likeness else []
     yield Section(
         anchor="quality",
@@ -137,10 +134,17 @@ def _quality(compared: RecipeComparison) -> Iterator[Section]:
     )
 
 
+def differences_table(quality: QualityComparison, a: str, b: str) -> Table:
+    """Return the metrics of two results side by side, with what is proven of the second."""
+    columns = (Column("metric", kind="text"), Column(a), Column(b), Column("difference"),
+               Column(f"verdict on {b}", kind="text"), Column("prompts"))  # fmt: skip
+    return Table("Quality", columns, tuple(tuple(_difference(each)) for each in quality.differences))
+
+
 def _difference(each: MetricDifference) -> Iterator[Cell]:
     low, high = each.interval.low, each.interval.high
     ends = "" if low is None or high is None else f" ({_signed(low)} to {_signed(high)})"
-    yield Cell(NAMES[each.metric])
+    yield Cell(NAMES.get(each.metric, each.metric))
     yield _value(each.metric, each.a)
     yield _value(each.metric, each.b)
     yield Cell(f"{_signed(each.difference)}{ends}")

@@ -21,6 +21,7 @@ from seatrial.report.values import (
 from seatrial_base.table import Cell, Column, Table
 from seatrial_base.units import digits, exported
 from seatrial_load.documents.distribution import Interval
+from seatrial_load.metrics.sent import random_arrivals_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -64,7 +65,7 @@ def checks_section(result: TrialResult) -> Section:
         short="SLO",
         paragraphs=(gate,),
         tables=tables,
-        remarks=(target_sentence(result),),
+        remarks=(*map(sentence, random_arrivals_lines(result)), target_sentence(result)),
     )
 
 

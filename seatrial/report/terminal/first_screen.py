@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cache
-from textwrap import wrap
+from textwrap import shorten, wrap
 from typing import TYPE_CHECKING, Final
 
 from rich.console import Group
@@ -23,7 +23,7 @@ from seatrial_base.units import GB, S_PER_HOUR, counted, short, usd, whole_or_te
 from seatrial_load.documents.arrivals import ARRIVALS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from rich.console import RenderableType
 
@@ -45,7 +45,6 @@ PER_ACCELERATOR: Final = 2
 PER_COPY: Final = 12
 """CPU, memory, accelerators and their memory; invocations, 4XX, 5XX, model errors, three latencies, concurrency."""
 HOURS_PER_MONTH = 730
-LONGEST_WARNING = 64  # characters on the first screen; --section warnings has all of it
 MOST_LINES = 15
 COLUMNS = 100
 _NAME_COLUMNS = 12  # of the names of the rows and the gap
@@ -165,7 +164,8 @@ def first_screen(plan: Plan, loaded: LoadedSpec) -> RenderableType:
     stand_in = next((warning for warning in plan.warnings if warning.startswith(STAND_IN)), "")
     lines.append(("model", (f"{model}\n{stand_in.rstrip('.')}" if stand_in else model)))
     lines.append(("load", f"{loaded.lengths.words}, {_turns(loaded)}{_traffic(loaded)}: {_throughput(plan, loaded)}"))
-    lines.append(("deployment", deployment(plan)))
+    longest = f"requests of at most {plan.max_model_len.value:,} tokens"
+    lines.append(("deployment", f"{deployment(plan)}; {longest}"))
     if hosting := "\n".join(_hosting(plan, loaded)):
         lines.append(("hosting", hosting))
     lines.append(("cost", _cost(plan)))
@@ -188,11 +188,10 @@ def first_screen(plan: Plan, loaded: LoadedSpec) -> RenderableType:
         lines.append(("proposed", _proposal(min(plan.proposals, key=_gain))))
     if plan.probe is not None:
         lines.append(("probe", _probe(plan.probe, loaded)))
-    warnings = warnings_of(plan)
-    if warnings:
-        lines.append(("warnings", f"{len(warnings)}: {_cut(warnings[0])}"))
-    lines.append(("next", _next(loaded)))
-    rows = fitted(tuple(lines))
+    last = ("next", _next(loaded))
+    if warnings := warnings_of(plan):
+        lines.append(("warnings", _warned(warnings, MOST_LINES - 1 - _height((*lines, last)))))
+    rows = fitted((*lines, last))
     view = table_view(table_of((name_column(""), *text_columns("")), rows))
     return Group(Text(f"Plan for {plan.endpoint} in {plan.environment}", style="bold"), view)
 
@@ -200,15 +199,27 @@ def first_screen(plan: Plan, loaded: LoadedSpec) -> RenderableType:
 def fitted(rows: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
     """Return the rows that find room below the title: those in `_FIRST_TO_GO` go until all others do."""
     kept = list(rows)
-    # Counted in lines of the screen, not in rows: one long row may wrap into three.
     for name in _FIRST_TO_GO:
-        if (
-            sum(sum(len(wrap(line, COLUMNS - _NAME_COLUMNS)) or 1 for line in text.splitlines()) for _, text in kept)
-            < MOST_LINES
-        ):
+        if _height(kept) < MOST_LINES:
             break
         kept = [row for row in kept if row[0] != name]
     return tuple(kept)
+
+
+def _height(rows: Iterable[tuple[str, str]]) -> int:
+    """Return the lines that rows take on the screen: one long row may wrap into three."""
+    return sum(len(wrap(line, COLUMNS - _NAME_COLUMNS)) or 1 for _, text in rows for line in text.splitlines())
+
+
+def _warned(warnings: Sequence[str], room: int) -> str:
+    """Return as many whole warnings as find room, at least the beginning of the first."""
+    count = len(warnings)
+    for kept in range(count, 0, -1):
+        more = f" {count - kept} more: --section warnings" if kept < count else ""
+        text = f"{count}: {' '.join(warnings[:kept])}{more}"
+        if _height([("", text)]) <= room:
+            return text
+    return shorten(f"{count}: {warnings[0]}", max(1, room) * (COLUMNS - _NAME_COLUMNS), placeholder="…")
 
 
 def plans_view(plans: Sequence[tuple[Plan, LoadedSpec]]) -> RenderableType:
@@ -239,9 +250,9 @@ def deployment(plan: Plan) -> str:
 
 
 def warnings_of(plan: Plan) -> tuple[str, ...]:
-    """Return the warnings, those that break a rule first; the band's reason is shown with the band."""
+    """Return the warnings: of rules, of a start that may time out, the others; the band's reason is with the band."""
     warnings = [warning for warning in plan.warnings if warning != plan.band.because]
-    return tuple(sorted(warnings, key=lambda warning: not warning.startswith("SEA")))
+    return tuple(sorted(warnings, key=lambda warning: (not warning.startswith("SEA"), "time out" not in warning)))
 
 
 def load_tok_s(plan: Plan) -> float | None:
@@ -353,6 +364,7 @@ def _cost(plan: Plan) -> str:
     planned = None if cost.purchase != "on_demand" else cost.savings_plan_usd_per_hour
     off += "" if planned is None else f" ({usd(planned)}/h with a Savings Plan)"
     per_token = "" if token is None else f", {usd(token)} per million output tokens"
+    per_token += "" if cost.usd_per_session is None else f", {usd(cost.usd_per_session)} per session"
     paid = f"{usd(cost.usd_per_hour)}/h, ${cost.usd_per_hour * HOURS_PER_MONTH:,.0f}/month{off}{per_token}"
     if cost.purchase == "on_demand":
         return paid
@@ -434,12 +446,6 @@ def _probe(probe: Probe, loaded: LoadedSpec) -> str:
         f"predicted {short(probe.predicted)}\nmeasure {probe.concurrency_per_copy} per copy: "
         f"{command if loaded.has_spec else 'seatrial probe SPEC'}"
     )
-
-
-def _cut(warning: str) -> str:
-    if len(warning) <= LONGEST_WARNING:
-        return warning
-    return f"{warning[:LONGEST_WARNING].rpartition(' ')[0]}…"
 
 
 def _next(loaded: LoadedSpec) -> str:

@@ -94,6 +94,8 @@ def _amounts(cost: Cost, usd_per_hour: float) -> Iterator[str]:
         yield f"{usd(cost.usd_per_million_output_tokens)} per million output tokens at the planned load"
     if cost.blended_usd_per_million_tokens is not None:
         yield f"{usd(cost.blended_usd_per_million_tokens)} per million tokens blended 3:1"
+    if cost.usd_per_session is not None:
+        yield f"{usd(cost.usd_per_session)} per session"
     if cost.on_demand_usd_per_hour is not None:
         how, condition = PURCHASES[cost.purchase], CONDITIONS[cost.purchase]
         yield f"bought {how} ({condition}); {usd(cost.on_demand_usd_per_hour)} per hour on demand"

@@ -16,8 +16,9 @@ from seatrial.report.terminal.tables import heading, table_view
 from seatrial.report.values import bound_text, measured_text, objective_name
 from seatrial_base.table import number_columns, table_of, text_columns
 from seatrial_base.units import S_PER_HOUR, UNKNOWN, minutes
-from seatrial_load.cli.show import LEVEL_NUMBERS, doubt_lines, fact_lines, level_cells, unmeasured_lines
+from seatrial_load.cli.show import LEVEL_NUMBERS, doubt_lines, fact_lines, level_cells
 from seatrial_load.documents.progress import LevelAdvanced, LevelEnded, LevelStarted, TrialMessage
+from seatrial_load.metrics.counts import unmeasured_lines
 from seatrial_load.trial.budget import budget_s
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def conclusion_view(result: TrialResult) -> RenderableType:
         parts += (Text(f"held back: {cause.because}. {cause.mend}") for cause in result.container.causes)
     if result.comparison is not None:
         parts.append(release_view(result.comparison))
-    parts += map(Text, unmeasured_lines(result))
+    parts += map(Text, unmeasured_lines(result.unmeasured))
     parts.append(Text(f"stopped: {result.stopped.because}"))
     if result.engine_note:
         parts.append(Text(f"measured on: {result.engine_note}"))

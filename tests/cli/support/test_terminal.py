@@ -163,7 +163,7 @@ def hostile_server() -> Iterator[str]:
 
 def test_a_server_is_told_without_it_and_its_report_too(seatrial: Seatrial, project: Path) -> None:
     with hostile_server() as url:
-        done = seatrial("bench", "--url", url, "--levels", "1", "--requests", "2", "-o", "page")
+        done = seatrial("bench", "--url", url, "--model", "m", "--levels", "1", "--requests", "2", "-o", "page")
     assert done.returncode == 1
     assert "HTTP 500" in done.stdout
     assert not obeyed(done.stdout + done.stderr)

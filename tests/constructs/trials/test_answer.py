@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 import pytest
 
+from seatrial.operations.deployment_outcome import DeployResult, OutcomeKind, rollback_of
 from seatrial_cdk.trials.runtime.answer import (
     MAX_REASON_CHARACTERS,
     PAUSES_S,
@@ -64,6 +65,8 @@ def test_a_trial_not_passed_rolls_back_with_every_reason_and_names_its_result(
     store.write(TRIAL, missed(status).to_json())
     reason = f"The sea trial of dev-chat {heading}: {MISSED} (result: {URI})"
     assert answer_of(order, store) == Answer(failed_because=reason)
+    kind = OutcomeKind.TRIAL_FAILED if status == "fail" else OutcomeKind.TRIAL_INCONCLUSIVE
+    assert rollback_of(reason, "") == DeployResult(kind, f"{MISSED}; rolled back", report=REPORT)
 
 
 @pytest.mark.parametrize("status", ["fail", "inconclusive"])

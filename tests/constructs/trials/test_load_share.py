@@ -115,6 +115,7 @@ class CutShort:
 
     pool: Pool
     sent: int = 51
+    measured: int = 0
     offered_per_s: float | None = None
 
 

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
+from seatrial_cdk.trials.runtime.load_phase import CutLevel
 from seatrial_cdk.trials.runtime.steps import failure_message, take_step
+from seatrial_load.documents.progress import TrialProgress
+from seatrial_load.documents.stop import Stop, StopReason
+from seatrial_load.documents.strict_json import write_document
+from seatrial_load.trial import steps
 from tests.constructs.trials.conftest import ORDERED_S
+from tests.constructs.trials.level_records import records, tally
 
 if TYPE_CHECKING:
     from seatrial_cdk.trials.runtime.order import OrderRef
@@ -51,6 +58,21 @@ def test_a_level_that_was_taken_in_is_not_taken_in_twice(ordered: World) -> None
         reached = take_step({"Step": "absorb", "Order": ORDER, "Position": chosen}, ordered.context)
         assert (reached["Next"], reached["Round"]) == ("choose", 1)
     assert len(ordered.course.absorbed) == 1
+
+
+def test_a_cut_level_ends_the_trial_with_what_it_had_measured(ordered: World) -> None:
+    over = Stop(reason=StopReason.RUN_TOO_SHORT, because="the remaining 300 s of the function are too short")
+    cut = CutLevel(sent=51, stopped=over, seen=None, tally=replace(tally(records(48)), cut=over))
+    take_step({"Step": "begin", "Order": ORDER, "Position": START}, ordered.context)
+    chosen = take_step({"Step": "choose", "Order": ORDER, "Position": START}, ordered.context)
+    ordered.store.write("runs/dev-chat/request-1/0/tally-0.json", write_document(cut))
+    context = replace(ordered.context, course=steps)
+    reached = take_step({"Step": "absorb", "Order": ORDER, "Position": chosen}, context)
+    assert (reached["Next"], reached["Because"]) == ("choose", over.because)
+    progress = TrialProgress.from_json(ordered.store.texts["runs/dev-chat/request-1/1/progress.json"])
+    assert (progress.levels, progress.stopped) == ((), over)
+    (level,) = progress.cut
+    assert (level.cut, level.succeeded, level.from_s) == (over.because, 42, ORDERED_S)  # of 48, 6 are the ramp's
 
 
 @pytest.mark.parametrize(

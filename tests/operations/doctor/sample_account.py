@@ -81,6 +81,7 @@ class Aws:
     events: list[Mapping[str, object]] = field(default_factory=list)
     workflows: tuple[float, ...] = ()
     log: list[str] | None = field(default_factory=lambda: ["ready"])
+    earlier_log: tuple[str, ...] = ()
     trust: object = field(default_factory=lambda: TRUST)
     errors: dict[str, list[ClientError]] = field(default_factory=lambda: defaultdict(list))
     done: list[tuple[str, dict[str, object]]] = field(default_factory=list)
@@ -167,10 +168,11 @@ class Aws:
     def describe_log_streams(self, **_asked: object) -> object:
         if self.log is None:
             raise error("ResourceNotFoundException", "The specified log group does not exist.")
-        return {"logStreams": [{"logStreamName": "AllTraffic/1"}]}
+        # The newest first, as it is read.
+        return {"logStreams": [{"logStreamName": "AllTraffic/2"}, {"logStreamName": "AllTraffic/1"}]}
 
-    def get_log_events(self, **_asked: object) -> object:
-        return {"events": [{"message": line} for line in self.log or ()]}
+    def get_log_events(self, *, logStreamName: str, **_asked: object) -> object:  # noqa: N803
+        return {"events": [{"message": line} for line in (self.earlier_log, self.log or ())[logStreamName[-1] == "2"]]}
 
     def get_role(self, *, RoleName: str) -> object:  # noqa: N803
         assert RoleName == "dev-chat-model"

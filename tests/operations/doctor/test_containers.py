@@ -97,4 +97,4 @@ def test_a_refusal_is_told_and_is_no_problem() -> None:
         raise ValueError(f"HTTP 403: {query[2:6]} {end_s - start_s:g} {step_s:g}")
 
     found = Aws().examined(promql=refuse)
-    assert (found.not_asked, diagnose(found)) == (("metrics of the containers: HTTP 403: vllm 900 10",), ())
+    assert (found.unreadable, diagnose(found)) == (("metrics of the containers: HTTP 403: vllm 900 10",), ())

@@ -28,10 +28,16 @@ def failed(*log: str, reason: str = "The container did not pass the ping health 
     return Aws(components={COMPONENT: component("Failed", copies=0, reason=reason)}, log=[*log])
 
 
+def test_the_newest_container_s_log_counts_before_that_of_an_earlier_one() -> None:
+    aws = failed("CUDA out of memory")
+    aws.earlier_log = ("exec /usr/bin/python3: exec format error",)
+    assert aws.rules() == ["SEA755"]
+
+
 def test_nothing_is_wrong_with_an_endpoint_that_serves() -> None:
     aws = Aws()
     found = aws.examined()
-    assert (aws.diagnosed(), found.not_asked, found.serves) == ((), (), True)
+    assert (aws.diagnosed(), found.unreadable, found.serves) == ((), (), True)
     assert answer_line(found, ()) == "dev-chat: nothing is wrong."
     assert is_healthy(found, ())
 
@@ -183,7 +189,7 @@ def test_a_trial_service_that_cannot_be_asked_is_no_proof() -> None:
     aws.errors["list_executions"] = [error("AccessDeniedException", "not authorized")]
     found = aws.examined()
     assert (found.workflows, aws.rules()) == (None, [])
-    assert any("workflows of seatrial-dev-trials" in each for each in found.not_asked)
+    assert any("workflows of seatrial-dev-trials" in each for each in found.unreadable)
 
 
 @pytest.mark.parametrize(
@@ -301,7 +307,7 @@ def test_what_is_denied_is_told_and_is_no_problem() -> None:
         aws.errors[operation] = [denied]
     found = aws.examined()
     assert aws.diagnosed() == ()
-    assert [line.partition(":")[0] for line in found.not_asked] == [
+    assert [line.partition(":")[0] for line in found.unreadable] == [
         "resources of seatrial-dev-chat",
         "alarms",
         f"log group /aws/sagemaker/InferenceComponents/{COMPONENT}",
@@ -448,6 +454,7 @@ def test_no_answer_sends_to_a_log_that_is_not_there(reason: str, log: list[str] 
     (finding,) = aws.diagnosed()
     assert ("aws logs tail" in finding.hint) == (log == ["loading"])
     assert ("No container wrote a line" in finding.hint) == (not log)
+    assert finding.hint.endswith(" deploy a changed plan, or delete the stack first.")
     aws.errors["describe_log_streams"] = [error("AccessDeniedException", "no")]
     assert "which was not read here" in aws.diagnosed()[0].hint
 

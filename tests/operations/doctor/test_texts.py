@@ -90,6 +90,19 @@ def test_the_last_error_of_a_log_is_quoted_and_not_what_follows_from_it() -> Non
     assert last_error(["WARNING ValueError: retried", "all is well"]) == ""
 
 
+def test_an_error_after_a_known_cause_is_told_beside_it() -> None:
+    """A log may hold several starts: the cause of an earlier one is not that of the last."""
+    known, odd = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate", "odd.OddError: the flux is 3"
+    follows = "RuntimeError: Engine core initialization failed. See root cause above."
+    first, second = text_diagnoses(HEALTH_CHECK, (known, follows, "INFO starting", odd, follows))
+    assert (first.rule, second.rule) == ("SEA755", "SEA751")
+    assert f'is: "{odd}"' in second.message
+    for log in ((odd, known, follows), (known, known), (odd, known, f"INFO {odd}")):
+        assert [each.rule for each in text_diagnoses(HEALTH_CHECK, log)] == ["SEA755"]
+    # A reason that names a cause is about this failure; the log may be of another one.
+    assert [each.rule for each in text_diagnoses("CUDA out of memory", (odd,))] == ["SEA755"]
+
+
 def test_the_error_in_a_line_of_json_or_of_a_worker_of_djl_is_read() -> None:
     shard = '{"level":"ERROR","message":"Traceback:\\n  File x\\nCUDA out of memory. Tried to allocate"}'
     worker = "2026-11-01 10:00:00 [WARN ] PyProcess - W-167-model-stderr: torch.OutOfMemoryError: CUDA out of memory"
@@ -151,6 +164,13 @@ def test_a_text_needs_no_account(command_line: CommandLine, tmp_path: Path) -> N
         assert (done.returncode, done.stderr) == (1, "")
         assert done.stdout.splitlines()[0].startswith("SEA755: the text: The model does not fit")
         assert "  seen: CUDA out of memory" in done.stdout
+    (tmp_path / "log.txt").write_bytes("CUDA out of memory\n".encode("utf-16"))
+    done = command_line.run("doctor", "--log", "log.txt", folder=tmp_path, variables=nowhere)
+    assert done.stdout.splitlines()[0].startswith("SEA755: the text: The model does not fit")
+    (tmp_path / "log.txt").write_text("CUDA out of memory\n" + "INFO all is well\n" * 5000)
+    done = command_line.run("doctor", "--log", "log.txt", folder=tmp_path, variables=nowhere)
+    assert done.stderr == "of 5,001 lines, the last 5,000 were searched\n"
+    assert done.stdout.startswith("SEA751: the text: No known cause has this text")
     token = "hf_" + "a1B2" * 9
     done = command_line.run("doctor", "--reason", f"bad {token}", "--format", "json", folder=tmp_path)
     assert json.loads(done.stdout)["findings"][0]["rule"] == "SEA751"

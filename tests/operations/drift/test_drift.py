@@ -169,12 +169,12 @@ def test_an_endpoint_that_somebody_deleted_is_an_error() -> None:
     report = checked(Live(error=refused("ValidationException", message="Could not find endpoint dev-chat")))
     (finding,) = report.endpoints[0].findings
     assert (finding.rule, finding.severity) == ("SEA432", "error")
-    assert report.endpoints[0].not_asked == ()
+    assert report.endpoints[0].unreadable == ()
 
 
 def test_what_runs_as_it_is_locked_has_no_finding() -> None:
     report = checked(Live())
-    assert (len(report.all_findings), report.not_asked, report.endpoints[0].not_asked) == (0, (), ())
+    assert (len(report.all_findings), report.unreadable, report.endpoints[0].unreadable) == (0, (), ())
     assert report.endpoints[0].trial == "pass, 2026-11-21 (3 days ago)"
 
 
@@ -294,12 +294,12 @@ def test_another_plan_is_told_once_and_not_field_by_field() -> None:
     live = Live(outputs={**OUTPUTS, "PlanDigest": "other"}, instance_type="ml.g5.12xlarge")
     (drift,) = checked(live).endpoints
     assert told(drift.findings) == [("SEA431", "warning", "plan digest", f"other, expected {DEPLOYMENT.plan.digest}")]
-    assert drift.not_asked == ("live endpoint, field by field: another plan is deployed",)
+    assert drift.unreadable == ("live endpoint, field by field: another plan is deployed",)
 
 
 def test_an_update_that_runs_is_no_finding() -> None:
     report = checked(Live(status="UPDATE_IN_PROGRESS", outputs={**OUTPUTS, "PlanDigest": "other"}))
-    assert (len(report.all_findings), report.endpoints[0].not_asked) == (
+    assert (len(report.all_findings), report.endpoints[0].unreadable) == (
         0,
         ("live endpoint, field by field: the stack is being updated",),
     )
@@ -309,8 +309,8 @@ def test_what_could_not_be_asked_is_told_and_is_no_finding() -> None:
     live = Live(error=refused("AccessDeniedException", "DescribeEndpoint"))
     report = checked(live, account=Account(errors={"quotas": refused("AccessDeniedException")}))
     assert len(report.all_findings) == 0
-    assert report.endpoints[0].not_asked[0].startswith("live endpoint: ")
-    assert report.not_asked[0].startswith("quota ml.g5.2xlarge")
+    assert report.endpoints[0].unreadable[0].startswith("live endpoint: ")
+    assert report.unreadable[0].startswith("quota ml.g5.2xlarge")
 
 
 def test_endpoints_without_a_spec_are_found_by_prefix_and_tag() -> None:

@@ -56,6 +56,20 @@ def test_hosting_is_told_where_it_is_not_the_default(plan: Plan, loaded: LoadedS
     assert "to zero: $0.00/h without any instance" in text
 
 
+def test_warnings_are_whole_where_there_is_room_and_a_start_that_may_time_out_is_first(
+    plan: Plan, loaded: LoadedSpec, shown: Shown
+) -> None:
+    slow = "Assumed: 300 s engine start, loading 448.9 GiB at 500 MB/s: above SageMaker's maximum. It may time out."
+    warned = plan.model_copy(update={"warnings": ("The price is old.", slow, *(["Much more is to be said. " * 9] * 9))})
+    text = shown(plan_view(warned, loaded))
+    assert f"warnings 11: {slow} The price is old. 9 more: --section warnings" in " ".join(text.split())
+
+
+def test_the_longest_request_is_shown(plan: Plan, loaded: LoadedSpec, shown: Shown) -> None:
+    row = lines_of(shown(plan_view(plan, loaded)))["deployment"]
+    assert row.endswith(f"; requests of at most {plan.max_model_len.value:,} tokens")
+
+
 def test_an_unknown_price_and_an_open_slo_are_said(plan: Plan, loaded: LoadedSpec, shown: Shown) -> None:
     cost = plan.cost.model_copy(update={"usd_per_hour": None})
     rows = lines_of(shown(plan_view(plan.model_copy(update={"cost": cost}), with_slo(loaded))))

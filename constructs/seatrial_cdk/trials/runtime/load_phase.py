@@ -69,11 +69,13 @@ class CutLevel:
         sent: Requests that the level had numbers for: none is sent again to a cache that knows it.
         stopped: Why it was cut, and the trial ends.
         seen: What was seen of it; None when the trial was stopped.
+        tally: What it had measured by then; None where no measured request had ended.
     """
 
     sent: int
     stopped: Stop
     seen: Unmeasured | None
+    tally: LevelTally | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,7 +234,9 @@ def cut_level(load: FunctionShare, loaded: LoadedLevel, stop: Stop) -> CutLevel:
     seen = None
     if loaded.pool.stopped is None:
         seen = course.unmeasured_level(load.request, load.progress, load.level, loaded, stop.because)
-    return CutLevel(sent=loaded.sent, stopped=stop, seen=seen)
+    tally = course.tallied(load.request, load.level, loaded) if loaded.measured else None
+    tally = None if tally is None else replace(tally, cut=stop)
+    return CutLevel(sent=loaded.sent, stopped=stop, seen=seen, tally=tally)
 
 
 def write_current_level(this: LoadPhase, level: NextLevel, *, requests: int, now_s: float) -> None:

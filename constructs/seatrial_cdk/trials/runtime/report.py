@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from seatrial_base.text import code, escaped
 from seatrial_base.units import exported, tenths, whole_or_tenths
 from seatrial_cdk.trials.runtime.attributes import headline, trial_usd, value_of
-from seatrial_load.metrics.counts import outcome_sentence
+from seatrial_load.metrics.counts import unmeasured_lines
 from seatrial_load.metrics.sent import cache_lines
 from seatrial_load.slo.verdict import doubt_texts
 
@@ -82,7 +82,7 @@ def _row(level: LevelResult, *, at_knee: bool) -> str:
         _p95(level.ttft_ms),
         _p95(level.tpot_ms),
         _p95(level.e2e_latency_ms),
-        "void" if not level.valid else "met" if level.meets_slo else "not met",
+        level.mark or ("met" if level.meets_slo else "not met"),
     )
     return f"| {' | '.join(cells)} |"
 
@@ -102,14 +102,10 @@ def _facts(result: TrialResult) -> Iterator[str]:
 def _conditions(result: TrialResult) -> Iterator[str]:
     yield from (f"doubt: {doubt}" for doubt in doubt_texts(result))
     yield from cache_lines(result)
-    yield from _unmeasured(result)
+    yield from unmeasured_lines(result.unmeasured)
     yield f"stopped: {result.stopped.because}"
     yield f"live: {result.live.because}"
     yield cost_sentence(result)
-
-
-def _unmeasured(result: TrialResult) -> Iterator[str]:
-    yield from (f"not measured: {seen.place}: {outcome_sentence(seen)}" for seen in result.unmeasured if seen.errors)
 
 
 def _compared(comparison: Comparison) -> str:
@@ -126,7 +122,7 @@ def evidence(result: TrialResult) -> Iterator[str]:
     yield from (f"objective: {check.sentence}" for check in result.verdict.checks)
     yield from (level_sentence(level) for level in result.levels)
     yield from (f"doubt: {doubt}" for doubt in doubt_texts(result))
-    yield from _unmeasured(result)
+    yield from unmeasured_lines(result.unmeasured)
     if result.comparison is not None:
         yield _compared(result.comparison)
     yield cost_sentence(result)
@@ -151,7 +147,7 @@ def cost_sentence(result: TrialResult) -> str:
 def level_sentence(level: LevelResult) -> str:
     """Say what was measured at a level."""
     speed = "unknown" if level.output_tok_s is None else tenths(level.output_tok_s)
-    void = f"; void: {level.void.because}" if level.void is not None else ""
+    void = f"; {level.mark}: {level.invalid_because}" if level.mark else ""
     return (
         f"level {level.concurrency} per copy: {level.succeeded} of {level.requests} requests succeeded, "
         f"{speed} tok/s, TTFT p95 {_p95_ms(level.ttft_ms)}, TPOT p95 {_p95_ms(level.tpot_ms)}{void}"

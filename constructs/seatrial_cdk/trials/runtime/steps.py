@@ -357,7 +357,7 @@ def absorb(trial: Trial, at: Position) -> Position:
     """Merge what the workers measured, and take the level into the trial.
 
     A level that some workers were too late for is loaded again, and they get twice the time to start; one whose
-    functions died is loaded again twice. One that was cut is not reported: the trial ends with the levels before it.
+    functions died is loaded again twice. One that was cut ends the trial, with what it had measured.
 
     Raises:
         ShareLostError: A worker has not loaded its share; the others' load was then less than the level's.
@@ -373,18 +373,23 @@ def absorb(trial: Trial, at: Position) -> Position:
     progress = trial.timed(this.progress())
     sent = progress.sent + sum(share.requests for share in shares)
     try:
-        tally = merge_tallies(this, workers)
+        merged = merge_tallies(this, workers)
     except ShareLostError as lost:
         return _lost(trial, at, replace(progress, sent=sent), shares, lost)
-    if isinstance(tally, CutLevel):
-        unmeasured = progress.unmeasured if tally.seen is None else (*progress.unmeasured, tally.seen)
-        ended = replace(progress, sent=progress.sent + tally.sent, unmeasured=unmeasured, stopped=tally.stopped)
-        trial.keep_progress(this.next, ended)
-        return position("choose", number + 1, tally.stopped.because)
-    taken = trial.context.course.add_level(trial.request_of(progress), progress, this.level(), tally)
+    if not isinstance(merged, CutLevel) and merged.cut is not None:
+        merged = CutLevel(sent=sent - progress.sent, stopped=merged.cut, seen=None, tally=merged)
+    if isinstance(merged, CutLevel):
+        if merged.tally is not None:
+            progress = trial.context.course.add_level(trial.request_of(progress), progress, this.level(), merged.tally)
+            progress = progress.with_level_time(shares[0].start_at_epoch_s, trial.context.now_s(), is_cut=True)
+        unmeasured = progress.unmeasured if merged.seen is None else (*progress.unmeasured, merged.seen)
+        sent, over = progress.sent + merged.sent, merged.stopped
+        trial.keep_progress(this.next, replace(progress, sent=sent, unmeasured=unmeasured, stopped=over))
+        return position("choose", number + 1, over.because)
+    taken = trial.context.course.add_level(trial.request_of(progress), progress, this.level(), merged)
     taken = taken.with_level_time(shares[0].start_at_epoch_s, trial.context.now_s())
     trial.keep_progress(this.next, taken)
-    return position("choose", number + 1, f"{tally.counts.requests} requests of {workers} workers are merged")
+    return position("choose", number + 1, f"{merged.counts.requests} requests of {workers} workers are merged")
 
 
 def _lost(

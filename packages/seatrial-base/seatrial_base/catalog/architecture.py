@@ -249,7 +249,15 @@ def _all_norms(config: ConfigJson) -> int:
 def _all_attention(config: ConfigJson) -> int:
     linear = config.linear_layers
     if config.latent_dim is not None:
-        return config.layers * _latent_attention(config)
+        hidden, heads, rank = (config.number(name) for name in ("hidden_size", "num_attention_heads", "kv_lora_rank"))
+        rope, values = config.number("qk_rope_head_dim"), config.number("v_head_dim")
+        nope, query_rank = config.number("qk_nope_head_dim"), config.optional("q_lora_rank")
+        queries = heads * (nope + rope)
+        down = hidden * query_rank + query_rank + query_rank * queries if query_rank else hidden * queries
+        latent = hidden * (rank + rope) + rank + rank * heads * (nope + values)
+        index_heads, index_dim = config.optional("index_n_heads") or 0, config.optional("index_head_dim") or 0
+        indexer = (query_rank or hidden) * index_heads * index_dim + hidden * (index_dim + index_heads) + 2 * index_dim
+        return config.layers * (down + latent + heads * values * hidden + indexer)
     if config.family == "nemotron-nas":
         return sum(_attention(config, kv_heads, config.head_dim) for kv_heads, _ in config.blocks if kv_heads)
     full = config.layers - linear
@@ -285,19 +293,6 @@ def _global(config: ConfigJson) -> int:
     kv_heads = config.first("num_global_key_value_heads", "num_key_value_heads") or 1
     queries, keys = config.number("num_attention_heads") * head_dim, kv_heads * head_dim
     return 2 * hidden * queries + (1 if config.flag("attention_k_eq_v") else 2) * hidden * keys + 2 * head_dim
-
-
-def _latent_attention(config: ConfigJson) -> int:
-    """Return multi-head latent attention, with the indexer of DeepSeek-V3.2 and GLM-5 where there is one."""
-    hidden, heads, rank = (config.number(name) for name in ("hidden_size", "num_attention_heads", "kv_lora_rank"))
-    rope, values = config.number("qk_rope_head_dim"), config.number("v_head_dim")
-    nope, query_rank = config.number("qk_nope_head_dim"), config.optional("q_lora_rank")
-    queries = heads * (nope + rope)
-    down = hidden * query_rank + query_rank + query_rank * queries if query_rank else hidden * queries
-    latent = hidden * (rank + rope) + rank + rank * heads * (nope + values)
-    index_heads, index_dim = config.optional("index_n_heads") or 0, config.optional("index_head_dim") or 0
-    indexer = (query_rank or hidden) * index_heads * index_dim + hidden * (index_dim + index_heads) + 2 * index_dim
-    return down + latent + heads * values * hidden + indexer
 
 
 def _linear_attention(config: ConfigJson) -> int:

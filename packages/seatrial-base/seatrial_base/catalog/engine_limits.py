@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from seatrial_base.catalog.engine_versions import read_version, within
 from seatrial_base.catalog.images import IMAGES
 from seatrial_base.catalog.instances import ACCELERATORS
-from seatrial_base.catalog.rows import CatalogTable
+from seatrial_base.catalog.rows import CatalogTable, Sourced
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -27,10 +27,13 @@ if TYPE_CHECKING:
 Version: TypeAlias = tuple[int, ...]
 _FP8_ARITHMETIC = 89  # vLLM's platforms/cuda.py, supports_fp8: below it, weights in FP8 have Marlin's kernels alone
 _GONE = {"bitsandbytes": "bitsandbytes", "GGUF": "gguf"}
+# How images name what is inside, and of which family the images are, where the option has another name.
+_BUNDLED = {"vllm": "vLLM ", "sglang": "SGLang "}
+_LOADERS = {"lmi": ("vllm", "lmi"), "lmi-vllm": ("vllm", "lmi")}
 
 
 @dataclass(frozen=True, slots=True)
-class EngineChecks:
+class EngineChecks(Sourced):
     """What a version of an engine, and those after it up to the next row's, says of itself.
 
     Attributes:
@@ -52,12 +55,15 @@ class EngineChecks:
     splits_merged: bool
     holds_groups: bool
     no_float16: tuple[str, ...]
-    source: str
-    date: str
+
+    def called(self, version: Version | None) -> str:
+        """Return the engine and a version of it, which is the row's where it isn't known, for users."""
+        name = "vLLM" if self.engine == "vllm" else "SGLang"
+        return f"{name} {'.'.join(map(str, version or ())) or self.version}"
 
 
 @dataclass(frozen=True, slots=True)
-class Storage:
+class Storage(Sourced):
     """How repositories store weights of a quantization; the first row that fits one counts.
 
     Attributes:
@@ -71,12 +77,10 @@ class Storage:
     method: str
     block: int | None
     mlp_width: int | None
-    source: str
-    date: str
 
 
 @dataclass(frozen=True, slots=True)
-class EngineLimit:
+class EngineLimit(Sourced):
     """What an engine can't load, or what nobody measured.
 
     Attributes:
@@ -91,8 +95,6 @@ class EngineLimit:
     verdict: Literal["refused", "unmeasured", "cut"]
     engine: str
     formats: tuple[str, ...]
-    source: str
-    date: str
     accelerators: tuple[str, ...] = ()
     since: str | None = None
     until: str | None = None
@@ -147,6 +149,23 @@ class Start:
     dtype: str = "bf16"
     architecture: Architecture | None = None
 
+    @property
+    def capability(self) -> int | None:
+        """The accelerator's compute capability, times ten; `None` where it isn't known, or has none."""
+        row = ACCELERATORS.get(self.accelerator) if self.accelerator else None
+        return row.compute_capability if row else None
+
+    @property
+    def published(self) -> Architecture | None:
+        """The shape, where its weights are loaded as their repository stores them, and not quantized at start."""
+        model = self.architecture
+        return model if model and self.quantization == model.checkpoint_quantization else None
+
+    @property
+    def method(self) -> str:
+        """The method by which the weights are quantized; empty for none, and where it isn't known."""
+        return (self.published.weight_method if self.published else self.quantization) or ""
+
 
 @dataclass(frozen=True, slots=True)
 class StartRefusal:
@@ -170,14 +189,14 @@ def loader_of(option: str, version: Version | None) -> tuple[str, Version | None
         option: A name of `engine_choice.json`, or of an engine.
         version: The container's, as `read_version` reads it.
     """
-    engine = "vllm" if option in ("lmi", "lmi-vllm") else option
-    if version is None or engine not in ("vllm", "sglang") or (engine == option and version[0] == 0):
+    engine, family = _LOADERS.get(option, (option, option))
+    inside = _BUNDLED.get(engine)
+    if version is None or inside is None or (engine == option and version[0] == 0):
         return engine, version
-    family, inside = ("lmi" if engine != option else engine), f"{'vLLM' if engine == 'vllm' else 'SGLang'} "
     builds = [row for row in IMAGES.rows if row.family == family and (row.bundles or "").startswith(inside)]
     numbered = [(read_version("lmi" if row.lmi else "vllm", row.version) or (), row.bundles or "") for row in builds]
-    fitting = [each for each in numbered if each[0] <= version]
-    return engine, read_version("vllm", max(fitting)[1].removeprefix(inside)) if fitting else None
+    newest = max((each for each in numbered if each[0] <= version), default=None)
+    return engine, read_version("vllm", newest[1].removeprefix(inside)) if newest else None
 
 
 def stored(architecture: Architecture, name: str, quantization: str | None) -> Architecture:
@@ -240,54 +259,42 @@ def _build_of(start: Start) -> EngineChecks | None:
 
 def _refusals(start: Start) -> Iterator[StartRefusal]:
     yield from (StartRefusal(limit.id, limit.because, limit.source) for limit in _limits(start, "refused"))
-    build, architecture, quantization = _build_of(start), start.architecture, start.quantization
+    build, architecture, capability = _build_of(start), start.architecture, start.capability
     if build is None:
         return
-    called = (
-        f"{'vLLM' if build.engine == 'vllm' else 'SGLang'} {'.'.join(map(str, start.version or ())) or build.version}"
-    )
-    if quantization in _GONE and _GONE[quantization] not in build.methods:
-        yield StartRefusal(
-            f"{build.engine}-methods", f"{called} has no loader for {quantization} weights.", build.source
-        )
+    called, gone = build.called(start.version), _GONE.get(start.quantization or "")
+    if gone and gone not in build.methods:
+        because = f"{called} has no loader for {start.quantization} weights."
+        yield StartRefusal(f"{build.engine}-methods", because, build.source)
     if architecture is None:
         return
-    own = quantization == architecture.checkpoint_quantization
-    method = architecture.weight_method if own else quantization
-    needed = build.methods.get(method or "")
-    row = ACCELERATORS.get(start.accelerator) if start.accelerator else None
-    capability = row.compute_capability if row else None
+    needed = build.methods.get(start.method)
     if needed is not None and capability is not None and capability < needed:
-        because = f"{called} loads {method} weights from compute capability {needed / 10:g} on"
+        because = f"{called} loads {start.method} weights from compute capability {needed / 10:g} on"
         own_words = f"the {start.accelerator} has {capability / 10:g}."
         yield StartRefusal(f"{build.engine}-capability", f"{because}; {own_words}", build.source)
     if start.dtype == "fp16" and architecture.family in build.no_float16:
-        because = (
-            f"{called} does not compute {architecture.family} in float16, and the {start.accelerator} has no bf16."
-        )
-        yield StartRefusal(f"{build.engine}-float16", because, build.source)
-    if quantization is not None and own and architecture.weight_block:
-        yield from _straddled(start, build, called, architecture.weight_block, capability)
+        because = f"{called} does not compute {architecture.family} in float16"
+        own_words = f"and the {start.accelerator} has no bf16."
+        yield StartRefusal(f"{build.engine}-float16", f"{because}, {own_words}", build.source)
+    if start.quantization is not None and start.published is not None:
+        yield from _straddled(start, build, start.published)
 
 
-def _straddled(
-    start: Start, build: EngineChecks, called: str, block: int, capability: int | None
-) -> Iterator[StartRefusal]:
+def _straddled(start: Start, build: EngineChecks, architecture: Architecture) -> Iterator[StartRefusal]:
     """Yield where a degree cuts a matrix within a block of weights that share a scale."""
-    architecture, quantization, degree = start.architecture, start.quantization, start.degree
-    if architecture is None:
-        return
-    for split in _limits(start, "cut"):
-        experts, least = split.of == "experts", block
+    block, degree = architecture.weight_block or 0, start.degree
+    for split in _limits(start, "cut") if block else ():
+        experts = split.of == "experts"
         parts = degree // start.expert_degree if experts else degree
-        if experts:
-            least = _smallest(start, build, block, capability)
+        least = _smallest(start, build, block) if experts else block
         for name, width in _widths(architecture, build, split, degree).items():
             if parts == 1 or not (width % parts or width // parts % least):
                 continue
             because = (
-                f"{called} ends at load: degree {degree} leaves {width / parts:g} of the {width:,} columns of {name} "
-                f"to a rank, and {quantization} weights with a scale for each {block} need a multiple of {least}."
+                f"{build.called(start.version)} ends at load: degree {degree} leaves {width / parts:g} of the "
+                f"{width:,} columns of {name} to a rank, and {start.quantization} weights with a scale for each "
+                f"{block} need a multiple of {least}."
             )
             yield StartRefusal(split.id, because, split.source, of_experts=experts)
 
@@ -305,13 +312,13 @@ def _widths(architecture: Architecture, build: EngineChecks, split: EngineLimit,
     return {name: width for name, width in widths.items() if width}
 
 
-def _smallest(start: Start, build: EngineChecks, block: int, capability: int | None) -> int:
+def _smallest(start: Start, build: EngineChecks, block: int) -> int:
     """Return what an expert's width on a rank must be a multiple of."""
     if start.quantization == "fp8":
         # Only Triton's kernels take smaller blocks, and they compute in FP8.
-        computes = capability is None or capability >= _FP8_ARITHMETIC
+        computes = start.capability is None or start.capability >= _FP8_ARITHMETIC
         least = build.smallest_block if computes else None
     else:
-        regrouped = start.architecture is not None and start.architecture.weight_method in ("awq", "gptq")
+        regrouped = start.method in ("awq", "gptq")
         least = build.smallest_group if regrouped or not build.holds_groups else None
     return min(block, least or block)

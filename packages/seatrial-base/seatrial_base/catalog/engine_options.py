@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Final, Literal, get_args
 
@@ -22,7 +22,7 @@ from seatrial_base.catalog.engine_versions import (
     version_text,
     within,
 )
-from seatrial_base.catalog.rows import CatalogTable, nearest_names, read_row
+from seatrial_base.catalog.rows import CatalogTable, Sourced, nearest_names, read_row
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -170,12 +170,10 @@ class Absence:
 
 
 @dataclass(frozen=True, slots=True)
-class SpellingSource:
+class SpellingSource(Sourced):
     """Where spellings were read."""
 
     label: str
-    source: str
-    date: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +195,7 @@ class KnownKey:
 
 
 @dataclass(frozen=True, slots=True)
-class KnownOptions:
+class KnownOptions(Sourced):
     """The options of one build of LMI, which drops any other without a word.
 
     Attributes:
@@ -209,8 +207,6 @@ class KnownOptions:
     lmi: int | None
     vllm: str | None
     options: tuple[str, ...]
-    source: str
-    date: str
 
 
 SPELLING_SOURCES: Final = CatalogTable(SpellingSource, "engine_options.json#sources", key="label")
@@ -328,11 +324,11 @@ def known_names(engine: EngineName, scope: str) -> frozenset[str]:
 def all_known_options() -> tuple[KnownOptions, ...]:
     """Return the options of LMI itself, then of each build that was read; the file holds what each build changed."""
     own, *builds = _BUILDS.rows
-    rows = [KnownOptions(own.lmi, own.vllm, own.added, own.source, own.date)]
+    rows = [own.known]
     names: frozenset[str] = frozenset()
     for build in builds:
-        names = names - {*build.removed} | {*build.added}
-        rows.append(KnownOptions(build.lmi, build.vllm, tuple(sorted(names)), build.source, build.date))
+        names = names - {*build.removed} | {*build.known.options}
+        rows.append(replace(build.known, options=tuple(sorted(names))))
     return tuple(rows)
 
 
@@ -377,12 +373,10 @@ def bundled_vllm(lmi: int) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class _Build:
-    lmi: int | None
-    vllm: str | None
-    added: tuple[str, ...]
+    """What a build adds to the names of the one before it, and what it removes."""
+
+    known: KnownOptions
     removed: tuple[str, ...]
-    source: str
-    date: str
 
 
 def _engine_option(  # noqa: PLR0917 (the keys of a row)
@@ -437,7 +431,9 @@ def _table(dialect: Dialect, version: Version) -> SpellingTable:
 # In the order in which a container's configuration is written.
 ENGINE_OPTIONS: Final = CatalogTable(_engine_option, "engine_options.json#options", key="name")
 _KEYS_BY_SCOPE: Final = CatalogTable(_known_keys, "engine_options.json#keys")
-_BUILDS: Final = CatalogTable(_Build, "engine_options.json#builds")
+_BUILDS: Final = CatalogTable(
+    lambda removed, added, **known: _Build(KnownOptions(options=added, **known), removed), "engine_options.json#builds"
+)
 
 
 # Each parser, and the option that brings parsers of one's own, whose names no one knows.
@@ -445,7 +441,7 @@ PLUGINS: Final = {"tool_call_parser": "tool_parser_plugin", "reasoning_parser": 
 
 
 @dataclass(frozen=True, slots=True)
-class ModelParsers:
+class ModelParsers(Sourced):
     """The parsers of a model family in an engine; LMI takes the names of vLLM, which it runs.
 
     Attributes:
@@ -459,8 +455,6 @@ class ModelParsers:
     models: str
     tool_call_parser: str | None
     reasoning_parser: str | None
-    source: str
-    date: str
 
 
 MODEL_PARSERS: Final = CatalogTable(ModelParsers, "parsers.json", key="engine")
@@ -474,7 +468,7 @@ def model_parsers(engine: str, hub_id: str) -> ModelParsers | None:
 
 
 @dataclass(frozen=True, slots=True)
-class ParserNames:
+class ParserNames(Sourced):
     """The names that an engine takes for one of its parsers.
 
     Attributes:
@@ -485,8 +479,6 @@ class ParserNames:
     engine: Literal["vllm", "sglang"]
     option: Literal["tool_call_parser", "reasoning_parser"]
     names: tuple[str, ...]
-    source: str
-    date: str
 
 
 PARSER_NAMES: Final = CatalogTable(ParserNames, "parsers.json#names", key=lambda row: (row.engine, row.option))
@@ -495,3 +487,47 @@ PARSER_NAMES: Final = CatalogTable(ParserNames, "parsers.json#names", key=lambda
 def parser_names(engine: str, option: str) -> ParserNames | None:
     """Return the names of an engine's parsers, or `None` where the catalog has none."""
     return PARSER_NAMES.get(("vllm" if engine == "lmi" else engine, option))
+
+
+@dataclass(frozen=True, slots=True)
+class Range(Sourced):
+    """What a number may be.
+
+    Attributes:
+        dialects: Those that refuse another.
+        least: Smallest value that is taken; `None` for no end.
+        most: Largest value; `None` for no end.
+        above: The value that is not taken any more below `least`: the range is open there.
+        but: Single values that are taken beside the range.
+        values: The only values that are taken; empty for a range.
+        until: Last version, a prefix.
+    """
+
+    dialects: tuple[str, ...]
+    names: tuple[str, ...]
+    least: float | None = None
+    most: float | None = None
+    above: float | None = None
+    but: tuple[float, ...] = ()
+    values: tuple[float, ...] = ()
+    since: str | None = None
+    until: str | None = None
+
+    def takes(self, number: float) -> bool:
+        """Return whether a number is taken."""
+        if number in self.but or number in self.values:
+            return True
+        low = (self.least is not None and number < self.least) or (self.above is not None and number <= self.above)
+        return not (self.values or low or (self.most is not None and number > self.most))
+
+    @property
+    def shown(self) -> str:
+        """The range for users."""
+        if self.values:
+            return ", ".join(f"{value:g}" for value in self.values)
+        low = f"{self.least:g} or more" if self.least is not None else f"above {self.above:g}"
+        both = f"{low}, at most {self.most:g}" if self.most is not None else low
+        return f"{both}, or {', '.join(f'{value:g}' for value in self.but)}" if self.but else both
+
+
+RANGES: Final = CatalogTable(Range, "engine_options.json#ranges", key="names")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from seatrial_base.catalog.engine_versions import newest_lmi, read_version
 from seatrial_base.catalog.images import IMAGES
-from seatrial_base.catalog.rows import CatalogTable
+from seatrial_base.catalog.rows import CatalogTable, Sourced
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -25,7 +25,7 @@ Family = Literal["lmi", "tgi", "vllm", "sglang", "trtllm", "neuron"]
 
 
 @dataclass(frozen=True, slots=True)
-class Performance:
+class Performance(Sourced):
     """The constants of the performance model (`seatrial.planner.predict.iteration_cost`).
 
     Attributes:
@@ -95,8 +95,6 @@ class Performance:
     throughput_error: float
     latency_error: float
     fitted_accelerators: tuple[str, ...]
-    source: str
-    date: str
 
     def factor(self, accelerator: str, operator: str, precision: str) -> float:
         """Return the time of an operator on an accelerator over that of the measured kernels."""
@@ -112,7 +110,7 @@ PERFORMANCE: Final = CatalogTable(Performance, "engines.json#performance", key="
 
 
 @dataclass(frozen=True, slots=True)
-class Engine:
+class Engine(Sourced):
     """What the planner knows about one engine.
 
     Attributes:
@@ -162,8 +160,6 @@ class Engine:
     default_batched_tokens: int
     large_batched_tokens: int
     memory_utilization: float
-    source: str
-    date: str
     compiled_shapes: bool = False
     batch_limit: int = 256
     kv_share_of_rest: bool = False
@@ -219,9 +215,10 @@ def find_engine(family: Family, version: str) -> Engine:
             best = replace(best, constants=bundled.constants, scheduler=bundled.scheduler)
     counts = best.graphs_release is not None and reached >= best.graphs_release
     steps = best.largest_batched_release is not None and reached >= best.largest_batched_release
+    oldest, middle, newest = best.measured_releases
     return replace(
         best,
-        releases=_releases(best, minor),
+        releases=0 if minor is None else min(newest, max(oldest, minor)) - middle,
         largest_batched_tokens=best.largest_batched_tokens if steps else best.large_batched_tokens,
         memory_utilization=best.graphs_memory_utilization if counts else best.memory_utilization,
         graphs_bytes=best.graphs_bytes if counts else 0,
@@ -253,12 +250,6 @@ def _minor(version: str) -> int | None:
     if numbers is None:
         return None
     return int(numbers[2]) if numbers[1] == "0" else sys.maxsize
-
-
-def _releases(engine: Engine, minor: int | None) -> int:
-    """Return the minor releases from the middle of the fit to a release: 3 from vLLM 0.16 to 0.19; 0 without one."""
-    oldest, middle, newest = engine.measured_releases
-    return 0 if minor is None else min(newest, max(oldest, minor)) - middle
 
 
 def _bundled_vllm(version: str) -> str:
@@ -303,7 +294,7 @@ class EngineCandidate:
 
 
 @dataclass(frozen=True, slots=True)
-class EngineRule:
+class EngineRule(Sourced):
     """One row of the table.
 
     Attributes:
@@ -318,8 +309,6 @@ class EngineRule:
     when: Mapping[Fact, tuple[str, ...]]
     unless: Mapping[Fact, tuple[str, ...]]
     because: str
-    source: str
-    date: str
 
 
 # By preference.

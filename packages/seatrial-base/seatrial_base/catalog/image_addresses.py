@@ -11,7 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Final, Literal
 
 from seatrial_base.catalog.images import IMAGES, builds_of, dns_suffix, newer, registries, uri
-from seatrial_base.catalog.rows import CatalogTable, nearest_names, read_mapping
+from seatrial_base.catalog.rows import CatalogTable, Sourced, nearest_names, read_mapping
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -68,18 +68,16 @@ class ImageProblem:
 
 
 @dataclass(frozen=True, slots=True)
-class Upstream:
+class Upstream(Sourced):
     """An image that an engine's project publishes; `starts` says what `serve`, which SageMaker passes, comes to."""
 
     names: tuple[str, ...]
     starts: str
     family: ImageFamily | Literal[""]
-    source: str
-    date: str
 
 
 @dataclass(frozen=True, slots=True)
-class OtherRepository:
+class OtherRepository(Sourced):
     """A repository of AWS that holds no build of the catalog's engines; `registry` is its table of accounts."""
 
     repository: str
@@ -87,8 +85,6 @@ class OtherRepository:
     serves: Literal["embeddings", "text"]
     accelerator: Literal["cpu", "gpu", ""]
     tags: tuple[str, ...]
-    source: str
-    date: str
 
 
 UPSTREAM: Final = CatalogTable(Upstream, "images.json#upstream", key="names")

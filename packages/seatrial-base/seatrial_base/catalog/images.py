@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Final, Literal, get_args
 
-from seatrial_base.catalog.rows import CatalogTable, nearest_names, read_mapping
+from seatrial_base.catalog.rows import CatalogTable, Sourced, nearest_names, read_mapping
 from seatrial_base.errors import PlanError
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ NEWEST_AMI = "al2023-ami-sagemaker-inference-gpu-4-1"
 
 
 @dataclass(frozen=True, slots=True)
-class Build:
+class Build(Sourced):
     """One published build of a container.
 
     Attributes:
@@ -72,8 +72,6 @@ class Build:
     bundles: str | None
     documented: bool
     missing_regions: tuple[str, ...]
-    source: str
-    date: str
 
 
 # Sorted by engine and version.

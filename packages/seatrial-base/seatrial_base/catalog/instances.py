@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, Literal
 
-from seatrial_base.catalog.rows import CatalogTable
+from seatrial_base.catalog.rows import CatalogTable, Sourced
 
 Component = Literal["Hosting", "Training", "Studio", "unnamed"]
 # How instance hours are bought, as `purchase` of an environment names it.
@@ -20,7 +20,7 @@ SHARE_OF_MEMORY = 1 / 16
 
 
 @dataclass(frozen=True, slots=True)
-class Instance:
+class Instance(Sourced):
     """One instance type; what no one published is `None`.
 
     Attributes:
@@ -59,14 +59,17 @@ class Instance:
     price_component: Component | None
     price_source: str | None
     price_date: str | None
-    source: str
-    date: str
     reservable: bool = False
     savings_plan_usd_per_hour: float | None = None
     estimated_usd_per_hour: float | None = None
     estimate_source: str | None = None
     purchase: Purchase = "on_demand"
     purchase_usd_per_hour: float | None = None
+
+    @property
+    def dtype(self) -> Literal["bf16", "fp16"]:
+        """What engines compute 16 bits in, where nothing else is written."""
+        return "bf16" if self.has_bf16 else "fp16"
 
 
 # Sorted by name.
@@ -97,7 +100,7 @@ def computes_in(instance: Instance, quantization: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Accelerator:
+class Accelerator(Sourced):
     """One GPU, or one NeuronCore.
 
     Attributes:
@@ -110,8 +113,6 @@ class Accelerator:
     multiprocessors: int
     compute_capability: int | None
     flops_4bit: int | None
-    source: str
-    date: str
 
 
 ACCELERATORS: Final = CatalogTable(Accelerator, "accelerators.json", key="name")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from seatrial_base.catalog.architecture import Architecture
 from seatrial_base.catalog.engine_limits import is_named, stored
-from seatrial_base.catalog.rows import CatalogTable
+from seatrial_base.catalog.rows import CatalogTable, Sourced
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -124,7 +124,7 @@ def _is_detail(token: str, core: list[str]) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Licence:
+class Licence(Sourced):
     """A licence and the models that have it.
 
     Attributes:
@@ -134,8 +134,6 @@ class Licence:
 
     licence: str
     models: tuple[str, ...]
-    source: str
-    date: str
 
     def covers(self, name: str) -> bool:
         """Return whether a hub id or JumpStart id is among the models."""
@@ -151,7 +149,7 @@ def licence_of(name: str) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class NamedModels:
+class NamedModels(Sourced):
     """Repositories that are known by their names: gated ones, and those whose models generate no text.
 
     Attributes:
@@ -161,8 +159,6 @@ class NamedModels:
 
     kind: str
     models: tuple[str, ...]
-    source: str
-    date: str
 
 
 GATED: Final = CatalogTable(NamedModels, "licences.json#gated")

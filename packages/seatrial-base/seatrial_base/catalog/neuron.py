@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from seatrial_base.catalog.instances import find_instance
-from seatrial_base.catalog.rows import CatalogTable
+from seatrial_base.catalog.rows import CatalogTable, Sourced
 
 if TYPE_CHECKING:
     from seatrial_base.catalog.architecture import Architecture
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Chip:
+class Chip(Sourced):
     """One kind of Neuron chip.
 
     Attributes:
@@ -29,12 +29,10 @@ class Chip:
     accelerator: str
     cores: int
     degrees: tuple[int, ...]
-    source: str
-    date: str
 
 
 @dataclass(frozen=True, slots=True)
-class NeuronEngine:
+class NeuronEngine(Sourced):
     """What an engine for Neuron can serve.
 
     Attributes:
@@ -45,8 +43,6 @@ class NeuronEngine:
     option: str
     accelerators: tuple[str, ...]
     families: tuple[str, ...]
-    source: str
-    date: str
 
 
 CHIPS: Final = CatalogTable(Chip, "neuron.json#chips", key="accelerator")

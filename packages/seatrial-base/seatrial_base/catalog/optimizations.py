@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from seatrial_base.catalog.engine_versions import within
-from seatrial_base.catalog.rows import CatalogTable
+from seatrial_base.catalog.rows import CatalogTable, Sourced
 from seatrial_base.frozen_model import FrozenModel, canonical_json, digest
 
 Provenance = Literal["published", "unknown"]
@@ -37,7 +37,7 @@ _NAMES = {
 
 
 @dataclass(frozen=True, slots=True)
-class EngineSupport:
+class EngineSupport(Sourced):
     """Versions of some engines that run some optimizations.
 
     Attributes:
@@ -52,12 +52,10 @@ class EngineSupport:
     since: str | None
     until: str | None
     because: str
-    source: str
-    date: str
 
 
 @dataclass(frozen=True, slots=True)
-class AcceleratorLimit:
+class AcceleratorLimit(Sourced):
     """What an optimization does not do, or does with less, on some accelerators.
 
     Attributes:
@@ -74,12 +72,10 @@ class AcceleratorLimit:
     accelerators: tuple[str, ...]
     verdict: Literal["excludes", "limits"]
     because: str
-    source: str
-    date: str
 
 
 @dataclass(frozen=True, slots=True)
-class PairLimit:
+class PairLimit(Sourced):
     """Optimizations that exclude one another: each of the first with each of the second."""
 
     first: tuple[str, ...]
@@ -87,12 +83,10 @@ class PairLimit:
     engines: tuple[str, ...]
     until: str | None
     because: str
-    source: str
-    date: str
 
 
 @dataclass(frozen=True, slots=True)
-class FeatureLimit:
+class FeatureLimit(Sourced):
     """Optimizations that exclude a field of `serving.overrides`."""
 
     optimizations: tuple[str, ...]
@@ -100,12 +94,10 @@ class FeatureLimit:
     engines: tuple[str, ...]
     until: str | None
     because: str
-    source: str
-    date: str
 
 
 @dataclass(frozen=True, slots=True)
-class JobSupport:
+class JobSupport(Sourced):
     """What a SageMaker optimization job makes.
 
     Attributes:
@@ -119,31 +111,25 @@ class JobSupport:
     needs: str | None
     families: tuple[str, ...]
     because: str
-    source: str
-    date: str
 
 
 @dataclass(frozen=True, slots=True)
-class JobInstances:
+class JobInstances(Sourced):
     """Families of instance types that an optimization job takes as its target."""
 
     families: tuple[str, ...]
-    source: str
-    date: str
 
 
 @dataclass(frozen=True, slots=True)
-class DraftRestriction:
+class DraftRestriction(Sourced):
     """A restriction of the draft models that SageMaker brings."""
 
     field: str
     because: str
-    source: str
-    date: str
 
 
 @dataclass(frozen=True, slots=True)
-class GivenUp:
+class GivenUp(Sourced):
     """What an optimization gives up.
 
     Attributes:
@@ -158,8 +144,6 @@ class GivenUp:
     provenance: Provenance
     startup: str
     features: str
-    source: str
-    date: str
 
 
 ENGINE_SUPPORT: Final = CatalogTable(EngineSupport, "optimizations.json#engines", key="optimizations")

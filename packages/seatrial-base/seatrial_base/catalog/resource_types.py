@@ -15,7 +15,7 @@ from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar
 
-from seatrial_base.catalog.rows import CatalogTable
+from seatrial_base.catalog.rows import CatalogTable, Sourced
 from seatrial_base.field_facts import made_of
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ WITHOUT_HANDLERS: Final[Mapping[str, str]] = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True)
-class ResourceSchema:
+class ResourceSchema(Sourced):
     """The schema of one resource type; a path is names joined by dots, with `*` for the items of a list.
 
     Attributes:
@@ -59,8 +59,6 @@ class ResourceSchema:
     identifier: tuple[str, ...]
     tag_property: str
     document: Mapping[str, object]
-    source: str
-    date: str
 
 
 def find_resource_schema(resource_type: str) -> ResourceSchema | None:
@@ -107,7 +105,7 @@ RESOURCE_SCHEMAS: Final = CatalogTable(_schema, "resource_schemas.json", key="re
 
 
 @dataclass(frozen=True, slots=True)
-class ReplacementRule:
+class ReplacementRule(Sourced):
     """How one resource type is updated.
 
     Attributes:
@@ -120,8 +118,6 @@ class ReplacementRule:
     replaced_by: tuple[str, ...]
     named_by: tuple[str, ...]
     unchangeable: tuple[str, ...]
-    source: str
-    date: str
 
 
 def find_replacement_rule(resource_type: str) -> ReplacementRule | None:
@@ -138,14 +134,12 @@ def all_replacement_rules() -> tuple[ReplacementRule, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Naming:
+class _Naming(Sourced):
     """What a schema does not tell of a type: its names, and which of its create-only properties are refused."""
 
     resource_type: str
     named_by: tuple[str, ...]
     unchangeable: tuple[str, ...]
-    source: str
-    date: str
 
 
 _NAMINGS: Final = CatalogTable(_Naming, "replacement.json", key="resource_type")
@@ -163,13 +157,11 @@ INFERENCE_COMPONENT = "AWS::SageMaker::InferenceComponent"
 
 
 @dataclass(frozen=True, slots=True)
-class Availability:
+class Availability(Sourced):
     """The regions of one CloudFormation resource type."""
 
     resource_type: str
     regions: tuple[str, ...]
-    source: str
-    date: str
 
 
 AVAILABILITY: Final = CatalogTable(Availability, "regions.json", key="resource_type")

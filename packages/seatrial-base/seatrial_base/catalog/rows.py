@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -15,6 +16,14 @@ if TYPE_CHECKING:
 Row = TypeVar("Row")
 
 _DATA = Path(__file__).parent / "data"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Sourced:
+    """A row that somebody can check: where it was read, and on which day (`2026-11-02`)."""
+
+    source: str
+    date: str
 
 
 class CatalogTable(Generic[Row]):

@@ -170,7 +170,9 @@ def carry(actions: Iterable[ActionFacts], keys: frozenset[str], key: str) -> boo
     """
     if is_global_key(key) or _one_of(keys).fullmatch(key) is not None:
         return True
-    return any(not facts.is_described or _is_key_of_a_provider(facts.name, key) for facts in actions)
+    return any(
+        not facts.is_described or (facts.name == WEB_IDENTITY and "." in key.rpartition(":")[0]) for facts in actions
+    )
 
 
 @lru_cache(maxsize=1024)
@@ -200,11 +202,6 @@ def service_prefixes() -> frozenset[str]:
 def is_global_key(key: str) -> bool:
     """Return whether a condition key belongs to every request, as `aws:PrincipalArn`; the tag keys do not."""
     return _one_of(_names("global_keys")).fullmatch(key) is not None
-
-
-def _is_key_of_a_provider(action: str, key: str) -> bool:
-    """Return whether a key is a claim of an identity provider, as `token.actions.githubusercontent.com:sub`."""
-    return action == WEB_IDENTITY and "." in key.rpartition(":")[0]
 
 
 @lru_cache(maxsize=4096)

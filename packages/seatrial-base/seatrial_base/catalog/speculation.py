@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from seatrial_base.bounds import DEFAULT_DRAFT_COST
 from seatrial_base.catalog.models import find_model, resolve_model
-from seatrial_base.catalog.rows import CatalogTable, read_mapping
+from seatrial_base.catalog.rows import CatalogTable, Sourced, read_mapping
 
 if TYPE_CHECKING:
     from seatrial_base.catalog.architecture import Architecture
@@ -62,14 +62,12 @@ class Draft:
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
+class _Row(Sourced):
     method: Method
     model: str | None
     draft_tokens: int
     acceptance_rate: float
     provenance: Provenance
-    source: str
-    date: str
 
 
 _ROWS: Final = CatalogTable(_Row, "speculation.json", key="method")

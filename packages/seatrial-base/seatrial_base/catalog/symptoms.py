@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
-from seatrial_base.catalog.rows import CatalogTable
+from seatrial_base.catalog.rows import CatalogTable, Sourced
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -35,7 +36,7 @@ _PLACE: Final = re.compile(r"\{(\w+)\|([^}]*)\}")
 
 
 @dataclass(frozen=True, slots=True)
-class Symptom:
+class Symptom(Sourced):
     """A text that tells a cause.
 
     Attributes:
@@ -51,8 +52,6 @@ class Symptom:
     pattern: str
     cause: str
     mend: str
-    source: str
-    date: str
     is_general: bool = False
 
 
@@ -87,9 +86,13 @@ def find_symptom(lines: Iterable[str]) -> SymptomMatch | None:
     return None
 
 
-def last_error(lines: Iterable[str]) -> str:
-    """Return the last line that states an error which does not follow from another one; empty without one."""
-    stated = (line for line in reversed(plain_lines(lines)) if _ERROR.search(line) and not _HARMLESS.match(line))
+def last_error(lines: Iterable[str], *, after: SymptomMatch | None = None) -> str:
+    """Return the last line that states an error which does not follow from another one; empty without one.
+
+    `after`: only what comes after this symptom's line is read.
+    """
+    last_first = takewhile(lambda line: after is None or line != after.line, reversed(plain_lines(lines)))
+    stated = (line for line in last_first if _ERROR.search(line) and not _HARMLESS.match(line))
     return next((line for line in stated if not _FOLLOWS.search(line)), "")
 
 

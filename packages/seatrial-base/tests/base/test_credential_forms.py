@@ -91,6 +91,8 @@ BARE = {
 PLACED = {
     "URL with a password": ("https://user:hunter2@example.org/x", "hunter2"),
     "URL with a word as password": ("postgres://admin:swordfish@db:5432/name", "swordfish"),
+    "URL with an at sign in the password": ("https://user:p@ss1234@example.org/x", "p@ss1234"),
+    "URL with several at signs": ("proxy http://user:p@ss@w0rd@10.0.0.1:3128 refused", "p@ss@w0rd"),
     "URL without a user": ("redis://:p4ssw0rd!@cache:6379", "p4ssw0rd!"),
     "URL of pip": ("git+https://oauth2:aB3dE5fG@gitlab.example/x.git", "aB3dE5fG"),
     "presigned URL": (

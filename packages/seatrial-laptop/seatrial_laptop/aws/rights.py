@@ -521,16 +521,13 @@ def condition_keys(action: str, parameters: Document) -> dict[str, str | list[st
 def resources_of(action: str, arn: str, parameters: Document) -> Iterator[str]:
     """Return the ARNs that an action is authorized on, where MiniStack knows one of several, or none."""
     prefix = f"{REGION}:{own_account()}"
-    names = parameters.get("Names")
-    alarms = parameters.get("AlarmNames")
+    listed = {key: value for key, value in parameters.items() if isinstance(value, list)}
     if action == "cloudwatch:DescribeAlarms":
         # Composite alarms are described with the scope * alone (CloudWatch user guide, permissions reference).
-        types = parameters.get("AlarmTypes")
-        composite = isinstance(types, list) and "CompositeAlarm" in types
-        listed = [f"{name}" for name in alarms] if isinstance(alarms, list) and alarms and not composite else ["*"]
-        yield from (f"arn:aws:cloudwatch:{prefix}:alarm:{name}" for name in listed)
-    elif action == "ssm:GetParameters" and isinstance(names, list):
-        yield from (f"arn:aws:ssm:{prefix}:parameter/{f'{name}'.lstrip('/')}" for name in names)
+        alarms = () if "CompositeAlarm" in listed.get("AlarmTypes", ()) else listed.get("AlarmNames", ())
+        yield from (f"arn:aws:cloudwatch:{prefix}:alarm:{name}" for name in alarms or ["*"])
+    elif action == "ssm:GetParameters" and "Names" in listed:
+        yield from (f"arn:aws:ssm:{prefix}:parameter/{f'{name}'.lstrip('/')}" for name in listed["Names"])
     elif action == "ssm:GetParametersByPath":
         yield f"arn:aws:ssm:{prefix}:parameter/{_text(parameters, 'Path').strip('/')}"
     elif action == "iam:CreateRole":

@@ -111,7 +111,20 @@ def lmi_settings(image: str, environment: Mapping[str, str], properties: Mapping
         LocalError: SEA605, the real container would not start with this configuration.
     """
     options = TextOptions({**options_of_environment(environment), **properties})
-    _refuse_what_never_starts(options)
+    engine = options.text("engine", "Python")
+    if engine != "Python":
+        raise start_error(f"engine {engine!r} is not an engine of this image: write engine=Python", field="engine")
+    if not options.text("option.model_id"):
+        raise start_error("no model is set: set option.model_id or the environment's HF_MODEL_ID")
+    for name, ours in CONFLICTS.items():
+        if name in options.values:
+            raise start_error(f"conflicts with {ours}, which LMI always sets: write {ours} alone", field=name)
+    dtype = options.text("option.dtype", "auto")
+    if dtype not in DTYPES:
+        raise start_error(f"{dtype!r} is not one of {', '.join(DTYPES)}", field="option.dtype")
+    if options.text("option.tensor_parallel_degree") != "max":
+        options.whole("option.tensor_parallel_degree")
+    options.share("option.gpu_memory_utilization")
     wire_format = _wire_format(options, djl_minor=djl_minor(image))
     rolling = wire_format is WireFormat.LMI_ROLLING_BATCH
     max_num_seqs = options.whole("option.max_rolling_batch_size") or (256 if rolling else 32)
@@ -175,23 +188,6 @@ def djl_minor(image: str) -> int:
 def _key(name: str, prefix: str) -> str:
     rest = name.removeprefix(prefix)
     return rest.lower() if re.fullmatch(r"[A-Z0-9_]+", rest) else rest
-
-
-def _refuse_what_never_starts(options: TextOptions) -> None:
-    engine = options.text("engine", "Python")
-    if engine != "Python":
-        raise start_error(f"engine {engine!r} is not an engine of this image: write engine=Python", field="engine")
-    if not options.text("option.model_id"):
-        raise start_error("no model is set: set option.model_id or the environment's HF_MODEL_ID")
-    for name, ours in CONFLICTS.items():
-        if name in options.values:
-            raise start_error(f"conflicts with {ours}, which LMI always sets: write {ours} alone", field=name)
-    dtype = options.text("option.dtype", "auto")
-    if dtype not in DTYPES:
-        raise start_error(f"{dtype!r} is not one of {', '.join(DTYPES)}", field="option.dtype")
-    if options.text("option.tensor_parallel_degree") != "max":
-        options.whole("option.tensor_parallel_degree")
-    options.share("option.gpu_memory_utilization")
 
 
 def _wire_format(options: TextOptions, *, djl_minor: int) -> WireFormat:

@@ -12,7 +12,7 @@ from seatrial_base.errors import LocalError
 from seatrial_cdk.trials.runtime.attributes import measured_attributes
 from seatrial_laptop.demo.cdk_cli import CdkCli, ToolOutcome
 from seatrial_laptop.demo.embedded_aws import Live
-from seatrial_laptop.demo.scenario import Deployed, check_deployment, check_refused, check_update
+from seatrial_laptop.demo.runner import Deployed, check_deployment, check_refused, check_update
 from seatrial_load.documents.result import Knee, Verdict
 from seatrial_load.knee import scaling_target
 

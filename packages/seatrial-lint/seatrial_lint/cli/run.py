@@ -117,6 +117,6 @@ def _tell_usage(error: typer.BadParameter) -> int:
 
     # That one has shown the help already.
     if type(error).__name__ != "NoArgsIsHelpError":
-        message = printable(error.format_message())
+        message = printable(error.format_message()).replace(": Value error, ", ": ")  # Pydantic's own words
         rich_format_error(cast("typer.BadParameter", _Usage(cast("typer.Context", error.ctx), lambda: message)))
     return error.exit_code

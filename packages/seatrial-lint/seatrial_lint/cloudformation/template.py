@@ -67,6 +67,11 @@ class TemplateValue:
         return self.raw is None
 
     @property
+    def is_there(self) -> bool:
+        """Something is written here, whatever a condition says: of `Fn::If` a branch may leave it out."""
+        return self.raw is not None and not (isinstance(self.raw, dict) and "Fn::If" in self.raw)
+
+    @property
     def is_known(self) -> bool:
         """Something is written here that the template alone tells."""
         return self.raw is not None and not is_function(self.raw)

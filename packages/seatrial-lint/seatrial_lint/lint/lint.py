@@ -114,7 +114,7 @@ def lint_sources(
     readable = [one for one in every if isinstance(one, ConfigSource)]
     variants = {one.fact("model_name"): one for one in reversed(readable) if one.kind == "endpoint config"}
     subjects = _subjects(readable, variants, given)
-    judged = [_judged(subject, variants, given, rules) for subject in subjects]
+    judged = [_judged(subject, rules) for subject in subjects]
     findings_of_all = [finding for findings, _ in judged for finding in findings]
     order = {source.file: number for number, source in reversed(list(enumerate(readable)))}
     findings = sorted(
@@ -127,35 +127,32 @@ def lint_sources(
     return LintReport(tuple(findings), readings, unreadable, len({one.file for one in readable}))
 
 
-def _judged(
-    subject: Subject, variants: Mapping[str | None, ConfigSource], given: Given, rules: frozenset[str] | None
-) -> tuple[list[Finding], int]:
+def _judged(subject: Subject, rules: frozenset[str] | None) -> tuple[list[Finding], int]:
     """Return the findings of one configuration, and how many were left out because only some versions have them."""
-    wanted = [check for check in CHECKS if rules is None or rules & check.rules]
-    checks = [check for check in wanted if check.handler == "any" or subject.handler == "own"]
+    checks = [check for check in CHECKS if check.judges(subject, rules)]
     findings = [_with_sound_hint(subject, one, checks) for one in _sure(subject, _made(checks, subject))]
-    target = subject.target
-    if target is not None and target.is_old:
-        return [finding for finding in findings if RULES[finding.rule].holds_in_any_version], 0
-    if target is None or not target.assumed or not findings:
+    target, sought = subject.target, [one for one in findings if not RULES[one.rule].holds_in_any_version]
+    if target is None:
+        return findings, 0
+    if target.is_old:
+        return [one for one in findings if one not in sought], 0
+    if not target.assumed:
         return findings, 0
 
-    engine, facts = target.engine, _facts_of_variant(subject.source, variants) | subject.source.facts | given.facts()
-    sought = {finding.rule for finding in findings if not RULES[finding.rule].holds_in_any_version}
-    places = {(finding.place.line, finding.field) for finding in findings}
-    applied = [check for check in checks if not sought.isdisjoint(check.rules)]
-    alone = [check for check in applied if check.reads == "one option"]
-    together = [check for check in applied if check.reads == "all"]
+    engine, rules = target.engine, frozenset(one.rule for one in sought)
+    places = {(one.place.line, one.field) for one in findings}
+    applied = [check for check in checks if check.judges(subject, rules)]
     # Most options say nothing: checks of a single one need those alone that say something in the assumed version.
     few = tuple(option for option in subject.options if (option.entry.line, option.entry.key) in places)
+    read = (("one option", few), ("all", subject.options))
 
-    def findings_in(version: str) -> list[Finding]:
+    def findings_in(version: str) -> Iterator[Finding]:
         candidate = targets.guess(subject.source, engine, version, subject.options)
-        if candidate is None:
-            return []
-        other = replace(candidate, is_candidate=True)
-        made = _made(alone, look_at(subject.source, other, facts, few, handler=subject.handler))
-        return made + (_made(together, look_at(subject.source, other, facts, subject.options)) if together else [])
+        if candidate is not None:
+            other = replace(candidate, is_candidate=True)
+            for what, options in read:
+                seen = look_at(subject.source, other, subject.facts, options, handler=subject.handler)
+                yield from _made((check for check in applied if check.reads == what), seen)
 
     return held_by_all(findings, engine, findings_in)
 
@@ -236,7 +233,7 @@ def _read_as(subject: Subject, left_out: int) -> str:
 
 
 def held_by_all(
-    findings: list[Finding], engine: EngineName, findings_in: Callable[[str], list[Finding]]
+    findings: list[Finding], engine: EngineName, findings_in: Callable[[str], Iterable[Finding]]
 ) -> tuple[list[Finding], int]:
     """Return the findings that every candidate version has, and how many errors and warnings are left out."""
     open_ones = {_place(finding) for finding in findings if not RULES[finding.rule].holds_in_any_version}

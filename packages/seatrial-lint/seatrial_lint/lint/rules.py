@@ -32,6 +32,12 @@ CHECKS: list[LintCheck] = []
 """Every check that is registered; importing `seatrial_lint.lint.lint` registers all."""
 
 
+def whole_number(text: str) -> int | None:
+    """Return a text as a whole number that is not negative; `None` when it is none."""
+    digits = text.strip()
+    return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 16 else None  # noqa: PLR2004
+
+
 @dataclass(frozen=True, slots=True)
 class NeutralField:
     """A neutral field that an option says: its text in neutral words."""
@@ -42,8 +48,7 @@ class NeutralField:
     @property
     def number(self) -> int | None:
         """The value as a whole number; `None` when it is none."""
-        digits = self.value.strip()
-        return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 16 else None  # noqa: PLR2004
+        return whole_number(self.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +82,16 @@ class Subject:
         options = [option for option in self.options if option.name == name and space in (None, option.space)]
         return options[-1] if options else None
 
+    def value(self, name: str) -> str:
+        """Return the neutral text of a field; empty when no option says it."""
+        return self.fields[name].value if name in self.fields else ""
+
+    def decides(self, names: frozenset[str]) -> bool:
+        """Return whether the file itself says everything of some fields and options, none of them the deployment."""
+        entries = [option.entry for option in self.options if option.name in names]
+        entries += [self.fields[name].option.entry for name in names & self.fields.keys()]
+        return all(entry.is_known for entry in entries)
+
     def text(self, name: str) -> str:
         """Return an option's value; empty when it isn't written."""
         option = self.option(name)
@@ -96,6 +111,17 @@ class Subject:
         """The instance type, when it is known and in the catalog."""
         name = self.fact("instance_type")
         return find_instance(name) if name else None
+
+    @property
+    def lmi_accelerators(self) -> int:
+        """What LMI takes where no degree is said: all that a component asks for, else the instance's; 1 where unknown.
+
+        Of another engine it is 1.
+        """
+        asks = self.fact("accelerators")
+        if self.target is None or self.target.engine != "lmi" or self.instance is None:
+            return 1
+        return self.instance.accelerator_count if asks is None else whole_number(asks) or 1
 
     @property
     def architecture(self) -> Architecture | None:
@@ -188,6 +214,10 @@ class LintCheck:
     rules: frozenset[str]
     handler: Literal["own", "any"]
     reads: Literal["one option", "all"]
+
+    def judges(self, subject: Subject, rules: frozenset[str] | None) -> bool:
+        """Return whether it has something to say of a subject, and may give one of some rules; `None`: any."""
+        return (rules is None or bool(rules & self.rules)) and (self.handler == "any" or subject.handler == "own")
 
 
 def rule(

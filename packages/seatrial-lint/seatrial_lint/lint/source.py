@@ -77,6 +77,11 @@ class ConfigSource:
     is_partial: bool = False
     unread: str = ""
 
+    @property
+    def image(self) -> str:
+        """The image as it is written; empty where none is."""
+        return self.fact("image") or ""
+
     def fact(self, name: str) -> str | None:
         """Return a fact's value, or `None` when nothing is said."""
         entry = self.facts.get(name)

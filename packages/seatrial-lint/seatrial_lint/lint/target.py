@@ -232,23 +232,22 @@ def guess(
     Raises:
         ValueError: When the given version is none of the engine's.
     """
-    image = source.fact("image") or ""
-    repository = image.lower().partition(":")[0]
-    of_image = next((engine for mark, engine in _IMAGE_ENGINES if mark in repository), None)
+    image = _Image(source.image)
+    of_image = image.engine
     content, why = _content_engine(source)
-    is_stock = not image or has_stock_entrypoint(image)
-    if of_image not in (None, content) and not is_stock and not _is_upstream(image):
+    if of_image not in (None, content) and image.is_own:
         # One's own image, whose variables are another container's: its entrypoint makes of them what nobody knows.
         of_image = content = None
-    chosen = engine or of_image or (None if _is_other(image) else content)
+    chosen = engine or of_image or (None if image.is_other else content)
     if chosen is None:
         return None
-    named = _named_version(chosen, version, image if of_image == chosen else "", is_stock=is_stock)
-    flavour = (_flavour(image) if of_image == "lmi" == chosen else "") or _flavour_of_version(chosen, version)
+    is_stock = image.is_stock
+    image = image if of_image == chosen else _Image("")
+    named = _named_version(chosen, version, image, is_stock=is_stock)
+    flavour = _flavour_of(chosen, version, image)
     read = options if options is not None else read_options(chosen, source.entries)
     written = {option.name: option.value for option in read}
     dialect = _dialect(chosen, source, named, flavour, written)
-    reasons = ("as given" if engine else "", f"image {_tag(image)}" if of_image == chosen else "", why)
     number = named or _newest(dialect, source)
     return TargetContainer(
         chosen,
@@ -256,10 +255,10 @@ def guess(
         dialect,
         flavour,
         assumed=named is None,
-        because=next(filter(None, reasons)),
+        because="as given" if engine else f"image {image.tag}" if image.text else why,
         others=_others(chosen, written, flavour, number),
         is_stock=is_stock,
-        is_old=of_image == chosen and is_stock and version is None and is_older(chosen, _tag(image)),
+        is_old=is_stock and version is None and is_older(chosen, image.tag),
     )
 
 
@@ -272,29 +271,59 @@ def _others(engine: EngineName, written: dict[str, str], flavour: Flavour, versi
     return tuple(name for name in ("lmi-trtllm", "lmi-neuronx", "lmi-deepspeed") if version <= newest_build(name))
 
 
-def _tag(image: str) -> str:
-    name = image.rpartition("/")[2]
-    return name.partition("@")[0].partition(":")[2] or name
+@dataclass(frozen=True, slots=True)
+class _Image:
+    """An image as it is written; empty where none is."""
+
+    text: str
+
+    @property
+    def engine(self) -> EngineName | None:
+        """The engine that the repository's name tells."""
+        repository = self.text.lower().partition(":")[0]
+        return next((engine for mark, engine in _IMAGE_ENGINES if mark in repository), None)
+
+    @property
+    def tag(self) -> str:
+        """The tag; the name where there is none."""
+        name = self.text.rpartition("/")[2]
+        return name.partition("@")[0].partition(":")[2] or name
+
+    @property
+    def is_stock(self) -> bool:
+        """Whether it is AWS's, or not named."""
+        return not self.text or has_stock_entrypoint(self.text)
+
+    @property
+    def is_upstream(self) -> bool:
+        """Whether it has the name of an engine's project alone."""
+        address = read_address(self.text)
+        return address is not None and address.name in UPSTREAM
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it is neither AWS's nor the project's."""
+        return not self.is_stock and not self.is_upstream
+
+    @property
+    def is_other(self) -> bool:
+        """Whether it is known to be of another kind, whatever its variables are called."""
+        name = self.text.rpartition("/")[2].lower().partition(":")[0]
+        return not _OTHER_IMAGES.isdisjoint(name.replace("_", "-").split("-"))
 
 
-def _named_version(engine: EngineName, given: str | None, image: str, *, is_stock: bool) -> Version | None:
+def _named_version(engine: EngineName, given: str | None, image: _Image, *, is_stock: bool) -> Version | None:
     """Return the version that the user or the image names; a tag that names none leaves it unknown."""
     if given is not None:
         return given_version(engine, given)
-    address = read_address(image)
+    address = read_address(image.text)
     build = find_image(address.name, address.tag) if address and is_stock else None
     if build and build.flavour == "server":
         # Its tag counts AWS's own releases.
         return read_version(engine, (build.bundles or "").rpartition(" ")[2])
-    tag = _tag(image)
     # The number of one's own image is that of the engine where the image has the project's name alone.
-    is_of_engine = is_stock or engine in tag or _is_upstream(image)
-    return read_version(engine, tag) if image and "." in tag and is_of_engine else None
-
-
-def _is_upstream(image: str) -> bool:
-    address = read_address(image)
-    return address is not None and address.name in UPSTREAM
+    is_of_engine = is_stock or engine in image.tag or image.is_upstream
+    return read_version(engine, image.tag) if "." in image.tag and is_of_engine else None
 
 
 def has_stock_entrypoint(image: str) -> bool:
@@ -303,26 +332,18 @@ def has_stock_entrypoint(image: str) -> bool:
     return is_of_aws(address) if address else re.fullmatch(r"[\w.:-]+", image) is not None
 
 
-def _flavour_of_version(engine: EngineName, version: str | None) -> Flavour:
-    """Return the flavour that a given version names: `0.29.0-tensorrtllm0.11.0`."""
-    return _flavour(f":{version}") if engine == "lmi" and version and "-" in version else ""
+_FLAVOURS: dict[str, Flavour] = {
+    "tensorrtllm": "trtllm",
+    "neuronx": "neuronx",
+    "deepspeed": "deepspeed",
+    "lmi": "vllm",
+}
 
 
-def _is_other(image: str) -> bool:
-    """Return whether an image is known to be of another kind, whatever its variables are called."""
-    name = image.rpartition("/")[2].lower().partition(":")[0]
-    return not _OTHER_IMAGES.isdisjoint(name.replace("_", "-").split("-"))
-
-
-def _flavour(image: str) -> Flavour:
-    tag = _tag(image).lower()
-    marks: tuple[tuple[str, Flavour], ...] = (
-        ("tensorrtllm", "trtllm"),
-        ("neuronx", "neuronx"),
-        ("deepspeed", "deepspeed"),
-        ("lmi", "vllm"),
-    )
-    return next((flavour for mark, flavour in marks if mark in tag), "")
+def _flavour_of(engine: EngineName, version: str | None, image: _Image) -> Flavour:
+    """Return what an image of LMI carries: by its tag, or by a version that is given: `0.29.0-tensorrtllm0.11.0`."""
+    tags = (image.tag.lower(), version.lower() if version and "-" in version else "") if engine == "lmi" else ()
+    return next((flavour for tag in tags for mark, flavour in _FLAVOURS.items() if mark in tag), "")
 
 
 def _dialect(
@@ -345,7 +366,7 @@ def _on_neuron(engine: EngineName, source: ConfigSource, version: Version | None
         return None
     name, dialect, marks = _ON_NEURON[engine]
     on_gpus = engine_versions.DIALECTS[name]
-    image = (source.fact("image") or "").lower()
+    image = source.image.lower()
     if "neuron" in image:
         return dialect
     # An image for GPUs that is older than what the catalog knows is no image for Neuron.

@@ -298,14 +298,16 @@ def containers_of(model: TemplateResource) -> tuple[TemplateValue, ...]:
 
 
 def with_model(variant: TemplateValue) -> bool:
-    """Return whether a variant names a model, itself or in a pool of instances."""
+    """Return whether a variant names a model, itself or in a pool of instances, whatever a condition says."""
     pools = variant.at("InstancePools").items
-    return not variant.at("ModelName").is_absent or any(not pool.at("ModelNameOverride").is_absent for pool in pools)
+    return variant.at("ModelName").is_there or any(pool.at("ModelNameOverride").is_there for pool in pools)
 
 
 def for_components(variant: TemplateValue) -> bool:
-    """Return whether a variant is for components: it names no model."""
-    return not with_model(variant) and variant.at("ServerlessConfig").is_absent
+    """Return whether a variant is for components, whatever a condition says: it names no model."""
+    pools = variant.at("InstancePools")
+    names = [variant.at("ModelName"), *(pool.at("ModelNameOverride") for pool in pools.items or [pools])]
+    return all(each.is_absent for each in (*names, variant.at("ServerlessConfig")))
 
 
 def types_of(variant: TemplateValue) -> tuple[TemplateValue, ...]:

@@ -7,10 +7,10 @@ import re
 
 import pytest
 
+from seatrial_base.catalog.engine_options import RANGES, Range
 from seatrial_base.catalog.engine_versions import DIALECTS, DialectName, EngineName, version_text
 from seatrial_base.findings import lint_rules
 from seatrial_lint.lint.checks.traps import TRAPS, Trap
-from seatrial_lint.lint.checks.values import RANGES, Range
 from seatrial_lint.lint.lint import Given, lint_sources
 from seatrial_lint.lint.read import read_content
 from tests.lint.cases import Case, said

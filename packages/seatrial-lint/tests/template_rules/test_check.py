@@ -11,6 +11,7 @@ from seatrial_base.catalog import service_authorization
 from seatrial_base.catalog.service_authorization import patterns_overlap
 from seatrial_base.findings import RULES, template_rules
 from seatrial_lint.cloudformation import template as templates
+from seatrial_lint.cloudformation.template import template_of
 from seatrial_lint.lint.lint import Given, lint_sources
 from seatrial_lint.lint.read import read_content
 from tests.template_rules.sample import DELETE, IMAGE, changed, components, found, single
@@ -29,6 +30,7 @@ CONTAINER = "Model.Properties.PrimaryContainer"
 OWN = "111122223333.dkr.ecr.us-east-1.amazonaws.com"
 TRACKING = "Tracking.Properties.TargetTrackingScalingPolicyConfiguration"
 PARAMETER = {"Ref": "Parameter"}
+NO_VALUE = {"Ref": "AWS::NoValue"}
 TYPE_OF = "PredefinedMetricSpecification.PredefinedMetricType"
 POOLS = [{"InstanceType": f"ml.x{number}.xlarge", "Priority": number} for number in range(1, 7)]
 ALARMS = [{"AlarmName": f"{number}"} for number in range(11)]
@@ -215,6 +217,21 @@ def test_what_only_the_deployment_knows_breaks_no_rule(path: str) -> None:
         f"{VARIANT}.RoutingConfig.PrefixAwareRoutingConfig",  # beside another strategy, whatever it says
     }
     assert path in allowed or findings == []
+    # What a condition may leave out may not be there at all.
+    assert found(changed(components(), path, {"Fn::If": ["Large", PARAMETER, NO_VALUE]})) == ()
+
+
+@pytest.mark.parametrize("sample", [components, single])
+def test_a_variant_that_a_condition_chooses_breaks_no_rule(sample: Callable[[], dict[str, JsonValue]]) -> None:
+    variant = template_of(sample(), name="a").resources["Config"].at("ProductionVariants").items[0].raw
+    for other in (variant, NO_VALUE):
+        chosen = [{"Fn::If": ["Large", variant, other]}]
+        document = changed(sample(), "Config.Properties.ProductionVariants", chosen)
+        assert found(document) == ()
+        changed(document, "Config.Properties.AsyncInferenceConfig", {"OutputConfig": {"S3OutputPath": "s3://a/b"}})
+        assert "SEA713" not in {each.rule for each in found(document)}
+    model = {"Fn::If": ["Large", {"Fn::GetAtt": ["Model", "ModelName"]}, NO_VALUE]}
+    assert found(changed(sample(), f"{VARIANT}.ModelName", model)) == ()
 
 
 STARTS = json.loads(Path(__file__).with_name("starts.json").read_text(encoding="utf-8"))

@@ -146,11 +146,7 @@ def _credentials_of(frozen: _Frozen) -> Credentials:
 
 
 def _none() -> BenchError:
-    return BenchError.of(
-        "SEA503",
-        "no AWS credentials to sign the trial's requests with",
-        hint="set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or choose a profile with AWS_PROFILE",
-    )
+    return BenchError.of("SEA503", "there are no AWS credentials", hint=LOG_IN)
 
 
 def trusted_authorities(environ: Mapping[str, str] = os.environ) -> ssl.SSLContext:

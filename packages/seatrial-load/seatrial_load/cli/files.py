@@ -13,7 +13,7 @@ from seatrial_base.field_facts import without
 from seatrial_base.files import check_regular, read_text, whole_file, write_whole
 from seatrial_base.findings import Finding, Place
 from seatrial_base.secrets import redacted
-from seatrial_base.terminal import show_text
+from seatrial_base.terminal import INTERRUPTED, interrupt_noted, show_text
 from seatrial_load.documents.request import CONVERSATIONS, MADE_UP, closed_loop
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from seatrial_load.decode.response import RequestRecord
     from seatrial_load.documents.options import TrialFiles
-    from seatrial_load.documents.progress import Watch
+    from seatrial_load.documents.progress import TrialProgress, Watch
     from seatrial_load.documents.request import TrialRequest
     from seatrial_load.documents.result import TrialResult
     from seatrial_load.trial.dependencies import Keep
@@ -68,12 +68,12 @@ def prompted(request: TrialRequest, files: TrialFiles) -> Iterator[tuple[TrialRe
     The file is None for made-up prompts.
 
     Raises:
-        BenchError: SEA509 or SEA510, with every bad line.
+        BenchError: SEA509, SEA510, SEA550 or SEA551, with every bad line; SEA501, a speed of what has no times.
     """
     if files.prompts is not None:
         yield _conversing(_named(request, "jsonl", files.prompts), files.prompts), files.prompts
     elif files.trace is not None:
-        yield _replayed(_named(request, "trace", files.trace), files.trace), files.trace
+        yield _replayed(_named(request, "trace", files.trace), files.trace, files), files.trace
     else:
         yield request, None
 
@@ -102,16 +102,27 @@ def _conversing(request: TrialRequest, path: Path) -> TrialRequest:
     return replace(request, workload=replace(request.workload, conversations=turns, delays_s=delays_s))
 
 
-def _replayed(request: TrialRequest, path: Path) -> TrialRequest:
+def _replayed(request: TrialRequest, path: Path, files: TrialFiles) -> TrialRequest:
+    """Return the trial of a trace: at its own times, or closed, where those are unknown or levels were requested."""
     from seatrial_load.prompts.trace import read_trace
 
     trace = read_trace(path)
     if trace.skipped:
         show_text(f"{path.as_posix()}: skipped {trace.skipped} requests without prompt or answer\n")
+    if trace.shortened:
+        show_text(f"{path.as_posix()}: {trace.shortened} gaps of more than an hour are replayed as one\n")
+    closed = files.in_flight or not trace.due_s
+    if closed and files.speed != 1:
+        message = "the sessions have no times of their own, and keep the recorded gaps"
+        raise BenchError.of("SEA501", message, where="command line", field="--speed")
     workload = replace(
         request.workload, input_tokens=round(trace.tokens_in_mean), output_tokens=round(trace.tokens_out_mean)
     )
-    return replace(request, workload=workload, load=replace(closed_loop(request.load), arrival="replay"))
+    if closed or trace.gaps_s:
+        delays_s = tuple(trace.gaps_s) if any(trace.gaps_s) else ()
+        workload = replace(workload, conversations=trace.turns, delays_s=delays_s)
+    load = closed_loop(request.load) if closed else replace(closed_loop(request.load), arrival="replay")
+    return replace(request, workload=workload, load=load)
 
 
 def check_folder(path: Path | None) -> None:
@@ -239,20 +250,62 @@ def measured_trial(
     speed: float,
     baseline: BaselineResult | None,
     show: Show,
+    unfinished: Path | None = None,
 ) -> TrialResult:
-    """Run a trial to its end."""
+    """Run a trial to its end, or to the first interruption: then it is stopped as cancelled, with what was measured.
+
+    Args:
+        unfinished: The file that has the result so far after each level; the caller removes it.
+
+    Raises:
+        KeyboardInterrupt: It was interrupted before it had measured anything, or twice.
+    """
     from seatrial_load.documents.result import TrialResult
+    from seatrial_load.documents.stop import Stop, StopReason
     from seatrial_load.trial.dependencies import Tools
+    from seatrial_load.trial.finalize import result_so_far
+    from seatrial_load.trial.preflight import with_model
     from seatrial_load.trial.run import run_trial
 
     tools = Tools(prompts_file=file, replay_speed=speed)
+    named = with_model(request, tools)
+    if named is not request:
+        show_text(f"model: {named.target.model}, the only one of the server\n")
+    request = named
     tools = tools if keep is None else replace(tools, keep=keep)
     earlier, uri = (None, "") if baseline is None else (baseline.result, baseline.uri)
 
-    def run(watch: Watch) -> TrialResult:
-        result = run_trial(request, tools=replace(tools, watch=watch), baseline=earlier, baseline_uri=uri)
-        if not isinstance(result, TrialResult):
-            raise TypeError("a trial that never pauses has paused")
-        return result
+    def keep_result(progress: TrialProgress) -> None:
+        if unfinished is not None and progress.levels:
+            with suppress(BenchError, OSError):  # what can't be written is told at the end, with the result
+                unfinished.parent.mkdir(parents=True, exist_ok=True)
+                write_result_file(result_so_far(request, progress), unfinished)
 
-    return show(request, run)
+    with interrupt_noted() as is_interrupted:
+
+        def should_stop() -> Stop | None:
+            return Stop(reason=StopReason.CANCELLED, because="interrupted") if is_interrupted() else None
+
+        def run(watch: Watch) -> TrialResult:
+            result = run_trial(
+                request,
+                tools=replace(tools, watch=watch),
+                on_progress=keep_result,
+                should_stop=should_stop,
+                baseline=earlier,
+                baseline_uri=uri,
+            )
+            if not isinstance(result, TrialResult):
+                raise TypeError("a trial that never pauses has paused")
+            if result.stopped.reason == StopReason.CANCELLED and not result.levels:
+                raise KeyboardInterrupt
+            return result
+
+        return show(request, run)
+
+
+def exit_code(result: TrialResult) -> int:
+    """Return the exit code of a measured trial: 0 when it passed, 130 when it was interrupted, else 1."""
+    if result.stopped.reason == "cancelled":
+        return INTERRUPTED
+    return int(result.verdict.status != "pass")

@@ -11,6 +11,7 @@ from seatrial_base.terminal import end_when_interrupted, show_text
 from seatrial_load.cli.files import (
     BaselineResult,
     Unwritten,
+    exit_code,
     keeping,
     measured_trial,
     prompted,
@@ -24,12 +25,11 @@ from seatrial_load.documents.options import OPTIONS, OUTPUT
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-NOT_PASSED: Final = 1
 _OWN: Final = (("--against", "Earlier result to compare with."), ("--output", "Write the result as JSON to this file."))
 
 
 def run_load_command(arguments: Sequence[str] | None = None) -> int:
-    """Run the trial of the arguments and return the exit code: 0 when it passes, else 1.
+    """Run the trial of the arguments and return the exit code: 0 when it passes, 130 when interrupted, else 1.
 
     Raises:
         SpecError: SEA501 and others, the command line or a file that it names is wrong.
@@ -41,14 +41,19 @@ def run_load_command(arguments: Sequence[str] | None = None) -> int:
     with as_mistakes(mistakes):
         request, files = server_request(written, mistakes), trial_files(written)
         path: Path | None = written.get("--against")
+        output: Path | None = written.get("--output")
+        unfinished = None if output is None else output.with_name(f"{output.name}.unfinished")
         baseline = None if path is None else BaselineResult(result=read_result_file(path), uri=path.as_posix())
         with prompted(request, files) as (sourced, file), keeping(files.records, unwritten) as keep:
-            result = measured_trial(sourced, keep, file, speed=files.speed, baseline=baseline, show=watched_lines)
+            result = measured_trial(
+                sourced, keep, file, speed=files.speed, baseline=baseline, show=watched_lines, unfinished=unfinished
+            )
     show_text("".join(f"{line}\n" for line in result_lines(result)))
-    if "--output" in written:
-        write_result_file(result, written["--output"])
+    if output is not None and unfinished is not None:
+        write_result_file(result, output)
+        unfinished.unlink(missing_ok=True)
     unwritten.raise_if_any()
-    return 0 if result.verdict.status == "pass" else NOT_PASSED
+    return exit_code(result)
 
 
 def _parser() -> ArgumentParser:
@@ -56,6 +61,9 @@ def _parser() -> ArgumentParser:
     parser.add_argument("--version", action="version", version=__version__)
     groups = {name: parser.add_argument_group(name) for name in (row.group for row in OPTIONS.values())}
     for row in OPTIONS.values():
+        if row.kind is bool:
+            groups[row.group].add_argument(row.flag, dest=row.flag, help=row.words(), action="store_true")
+            continue
         groups[row.group].add_argument(
             row.flag,
             dest=row.flag,

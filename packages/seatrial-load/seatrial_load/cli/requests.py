@@ -45,7 +45,8 @@ _MADE_UP = tuple(
 )
 _EXCLUDED = (
     ("--rate", _CLOSED_LOOP, "the levels of an open loop are its rates"),
-    ("--trace", (*_CLOSED_LOOP, "--rate"), "a replay is one level with the recorded times"),
+    ("--trace", ("--rate", "--protocol"), "a replay keeps the recorded times or gaps"),
+    ("--speed", _CLOSED_LOOP, "sessions in flight keep the recorded gaps"),
     (
         "--trace",
         ("--input-tokens", "--output-tokens", *_MADE_UP, "--prompts", "--tokenizer"),
@@ -58,12 +59,20 @@ _EXCLUDED = (
     ("--url", ("--api",), "a server has one path"),
 )
 _OPTION_OF = {row.field: row.flag + (" (in s)" if row.option.unit != 1 else "") for row in OPTIONS.values()}
-_USERS_RULES = ("SEA501", "SEA506", "SEA509", "SEA510")  # an impossible request, and files that the options name
+_USERS_RULES = (
+    "SEA501",
+    "SEA506",
+    "SEA509",
+    "SEA510",
+    "SEA550",
+    "SEA551",
+)  # an impossible request, and files that the options name
 
 
 def trial_files(written: Written) -> TrialFiles:
     """Return the files that the options name."""
-    return TrialFiles(**{row.name: written[row.flag] for row in _of_part(FILES) if row.flag in written})
+    named = {row.name: written[row.flag] for row in _of_part(FILES) if row.flag in written}
+    return TrialFiles(in_flight=not written.keys().isdisjoint(_CLOSED_LOOP), **named)
 
 
 def with_options(request: TrialRequest, written: Written, mistakes: Mistakes) -> TrialRequest:

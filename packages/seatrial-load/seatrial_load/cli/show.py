@@ -10,8 +10,8 @@ from seatrial_base.terminal import show_text
 from seatrial_base.units import UNKNOWN, short, usd, whole_or_tenths
 from seatrial_load.documents.progress import LevelEnded, LevelStarted, TrialMessage
 from seatrial_load.documents.result import loads_words
-from seatrial_load.metrics.counts import outcome_sentence
-from seatrial_load.metrics.sent import cache_lines, convoy_lines, sent_lines
+from seatrial_load.metrics.counts import unmeasured_lines
+from seatrial_load.metrics.sent import cache_lines, convoy_lines, random_arrivals_lines, sent_lines, session_lines
 from seatrial_load.slo.verdict import doubt_texts
 
 if TYPE_CHECKING:
@@ -40,6 +40,8 @@ def fact_lines(result: TrialResult) -> Iterator[str]:
     yield from sent_lines(result)
     yield from cache_lines(result)
     yield from convoy_lines(result.levels)
+    yield from random_arrivals_lines(result)
+    yield from session_lines(result)
     if result.users is not None:
         yield f"users: {result.users.because}"
     yield knee_line(result)
@@ -77,8 +79,8 @@ def _p95(measured: Distribution | None) -> str:
 
 
 def _remark(level: LevelResult, *, has_slo: bool) -> str:
-    if level.void is not None:
-        return f"void: {level.void.because}"
+    if level.mark:
+        return f"{level.mark}: {level.invalid_because}"
     repeated = sum(level.retried.values())
     if level.meets_slo:
         judged = "meets the SLO" if has_slo else ""
@@ -140,15 +142,10 @@ def result_lines(result: TrialResult) -> Iterator[str]:
     yield from fact_lines(result)
     if result.comparison is not None:
         yield f"last release: {result.comparison.status}: {result.comparison.because}"
-    yield from unmeasured_lines(result)
+    yield from unmeasured_lines(result.unmeasured)
     yield f"stopped: {result.stopped.because}"
 
 
 def doubt_lines(result: TrialResult) -> Iterator[str]:
     """Return the doubts of the answers."""
     return (f"doubt: {doubt}" for doubt in doubt_texts(result))
-
-
-def unmeasured_lines(result: TrialResult) -> Iterator[str]:
-    """Return the failed requests that are part of no level."""
-    return (f"not measured: {seen.place}: {outcome_sentence(seen)}" for seen in result.unmeasured if seen.errors)

@@ -61,6 +61,15 @@ class PendingRequest:
     turn: int = 0
 
 
+@dataclass(slots=True)
+class OpenSession:
+    """A recorded session that goes on: when its turns ended, by number, and how many are in flight and unsent."""
+
+    unsent: int
+    in_flight: int = 0
+    ended_s: dict[int, float] = field(default_factory=dict)
+
+
 NEVER_S = math.inf
 _READ, _WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
 _SENDING = _READ | _WRITE
@@ -368,6 +377,8 @@ class Loop:
         self._holding = holding
         self._over: deque[Inbox] = deque()
         self._taken = self._opened = 0
+        self._dial = dial
+        self._sessions: dict[int, OpenSession] = {}
         self._waiting: list[tuple[float, int, PendingRequest, bytes]] = []
         self._unread: deque[tuple[PendingRequest, Exchange]] = deque()
         self._wanted = wave.requests
@@ -451,6 +462,8 @@ class Loop:
         ahead = len(self._written)
         if self._taken + ahead >= self._wanted or ahead >= len(self._streams) or self._ahead_bytes > MAX_AHEAD_BYTES:
             return False
+        if (talks := self._wave.conversations) is not None and self._opened + ahead >= len(talks.numbers):
+            return False
         request = self._write_request(self._index(self._opened + ahead))
         self._written.append((self._clock(), request))
         self._ahead_bytes += len(request)
@@ -472,10 +485,12 @@ class Loop:
         while self._resting and self._resting[0][0] <= self.now_s:
             self._idle.append(heappop(self._resting)[2])
         for _ in range(SENDS_PER_TURN):
-            if not self._idle or self._taken >= self._wanted:
+            if self._taken >= self._wanted or not (self._idle or self._grows()):
                 return
             if self._waiting and self._waiting[0][0] <= self.now_s:
                 _, _, pending, request = heappop(self._waiting)
+                if self._wave.recorded is not None and not self._sends(pending):
+                    continue
                 self._taken += 1
                 request = request or self._written_again(pending.index, pending)
                 pending.taken_s = pending.sent_s = self._clock()
@@ -484,6 +499,46 @@ class Loop:
                 return
             else:
                 self._start_next()
+
+    def _grows(self) -> bool:
+        """Give a turn of a session that is due a stream of its own: agents wait for no other's; return whether."""
+        is_due = self._wave.recorded is not None and self._waiting and self._waiting[0][0] <= self.now_s
+        if not is_due or len(self._streams) >= self._wave.most_streams:
+            return False
+        self._streams.append(Stream(self._dial, self._watch, self._clock, self._holding))
+        self._idle.append(self._streams[-1])
+        return True
+
+    def _sends(self, pending: PendingRequest) -> bool:
+        """Count a turn of a session as sent; return False where a failure has ended the session."""
+        session = self._sessions.get(pending.index - pending.turn + 1)
+        if session is None or not session.unsent:
+            return False
+        session.unsent -= 1
+        session.in_flight += 1
+        return True
+
+    def _next_turns(self, recorded: RecordedTurns, exchange: Exchange) -> None:
+        """Let the turns wait that nothing but this one kept back; a failed one ends its session, and its unsent turns.
+
+        The end of what a turn waits for starts its gap, not the reading of it: no text is needed.
+        """
+        opening = exchange.index - exchange.turn + 1
+        session = self._sessions[opening]
+        session.in_flight -= 1
+        session.ended_s[exchange.index] = exchange.ended_s
+        if exchange_failure(exchange) is not None:
+            self._wanted -= session.unsent
+            session.unsent = 0
+        for number in recorded.after(exchange.index) if session.unsent else ():
+            ends_s = [session.ended_s.get(before) for before in recorded.waits(number)]
+            known_s = [end_s for end_s in ends_s if end_s is not None]
+            if len(known_s) == len(ends_s):
+                at_s = max(known_s) + recorded.gap_s(number)
+                turn = PendingRequest(index=number, taken_s=at_s, sent_s=at_s, turn=number - opening + 1)
+                heappush(self._waiting, (at_s, number, turn, b""))
+        if not (session.unsent or session.in_flight):
+            del self._sessions[opening]
 
     def _written_again(self, index: int, pending: PendingRequest) -> bytes:
         conversations = self._wave.conversations
@@ -514,10 +569,16 @@ class Loop:
         return True
 
     def _next_due_s(self) -> float:
-        due_s, starts_s = self._wave.due_s, self._wave.starts_s
+        due_s, starts_s, talks = self._wave.due_s, self._wave.starts_s, self._wave.conversations
+        if self._wave.recorded is not None and talks is not None and self._opened >= len(talks.numbers):
+            return NEVER_S
         if due_s is not None:
-            return self.started_s + due_s[self._taken]
+            return self.started_s + due_s[self._opened]
         busy = len(self._streams) - len(self._idle)  # or resting
+        if self._wave.recorded is not None:  # the tools of an agent hold its session's place
+            busy = len(self._sessions)
+            if busy >= self._wave.streams:
+                return NEVER_S
         # By number in flight, not by stream: one that is done early must not wait for those that haven't begun.
         return self.started_s + (starts_s[busy] if busy < len(starts_s) else 0.0)
 
@@ -529,6 +590,9 @@ class Loop:
         pending = PendingRequest(index=index, taken_s=now_s, due_s=due_s, sent_s=now_s)
         if self._wave.conversations is not None:
             pending.turn, pending.rest = 1, self._wave.conversations.numbers[self._opened][1:]
+        if self._wave.recorded is not None:
+            self._sessions[index] = OpenSession(unsent=len(pending.rest), in_flight=1)
+            pending.rest = range(0)
         self._taken += 1
         self._opened += 1
         request = b""
@@ -550,7 +614,8 @@ class Loop:
             patience_s = min(patience_s, self._pausing[0][0] - self.now_s)
         if self._resting:
             patience_s = min(patience_s, self._resting[0][0] - self.now_s)
-        if self._idle and self._taken < self._wanted:
+        has_room = self._wave.recorded is not None and len(self._streams) < self._wave.most_streams
+        if (self._idle or has_room) and self._taken < self._wanted:
             if self._waiting:
                 patience_s = min(patience_s, self._waiting[0][0] - self.now_s)
             if len(self._idle) > len(self._unread):
@@ -581,6 +646,8 @@ class Loop:
         if self._repeats(stream, exchange):
             return
         self.exchanges.append(exchange)
+        if self._wave.recorded is not None:
+            self._next_turns(self._wave.recorded, exchange)
         self._over.append(exchange.inbox)
         while self._holding.is_urgent and self._tidy():
             pass
@@ -665,6 +732,23 @@ class WaveConversations:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedTurns:
+    """How the turns of a wave's conversations follow each other where a recording has it: sessions of agents.
+
+    A session keeps its place while its tools run: in a closed loop as many sessions go on as there are streams.
+
+    Attributes:
+        waits: Returns the numbers of the turns that a turn waits for.
+        after: Returns the numbers of the turns that wait for it.
+        gap_s: Returns how long after the last of what it waits for a turn leaves, in seconds.
+    """
+
+    waits: Callable[[int], Sequence[int]]
+    after: Callable[[int], Sequence[int]]
+    gap_s: Callable[[int], float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Wave:
     """One run of the client. Its k-th request has the index first_index + k x stride.
 
@@ -691,7 +775,9 @@ class Wave:
         stop: Called ten times a second; a reason gives the whole wave up at once, in flight or not.
         limits: What a server may make the client keep; several processes share it.
         conversations: The conversations that the requests are turns of; None where they are single ones. What is open
-            when all requests are sent is left open.
+            when all requests are sent is left open, except of recorded ones.
+        recorded: How their turns follow each other; None where each waits for the response before it.
+        most_streams: Streams that recorded turns may have at once.
         tell: Called every five seconds with the number of requests that ended so far, of all known processes.
     """
 
@@ -714,6 +800,8 @@ class Wave:
     tell: Callable[[int], None] | None = None
     limits: Limits = LEAST
     conversations: WaveConversations | None = None
+    recorded: RecordedTurns | None = None
+    most_streams: int = 0
 
     @classmethod
     def of(
@@ -738,12 +826,16 @@ class Wave:
 
     def share(self, worker: int, workers: int) -> Wave:
         """Return one worker's share: every `workers`-th request, and its part of the streams."""
-        talks = self.conversations
+        talks, requests = self.conversations, len(range(worker, self.requests, workers))
+        if talks is not None:
+            talks = replace(talks, numbers=talks.numbers[worker::workers])
+            requests = requests if self.recorded is None else sum(map(len, talks.numbers))
         return replace(
             self,
-            conversations=None if talks is None else replace(talks, numbers=talks.numbers[worker::workers]),
+            conversations=talks,
+            most_streams=self.most_streams // workers,
             streams=len(range(worker, self.streams, workers)),
-            requests=len(range(worker, self.requests, workers)),
+            requests=requests,
             first_index=self.first_index + worker * self.stride,
             stride=self.stride * workers,
             limits=self.limits.share(workers),

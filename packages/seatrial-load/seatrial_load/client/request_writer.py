@@ -43,26 +43,37 @@ SCHEMAS: Mapping[PayloadSchema, Schema] = MappingProxyType(
 )
 
 
-def payload(
-    schema: PayloadSchema, content: Content, *, output_tokens: int, stream: bool, model: str | None = None
-) -> bytes:
-    """Write the body of one request: greedy, its length fixed where the schema can (TGI's can't ignore the end).
+def payload(workload: Workload, content: Content, *, output_tokens: int, model: str | None = None) -> bytes:
+    """Write the body of one request: greedy, its length fixed where the schema can, unless the workload omits that.
 
     Args:
-        content: The prompt. A whole body is sent as it is; only whether it streams, and the model, are set.
+        content: The prompt. A whole body is sent as it is; only whether it streams, the model, and the name of its
+            limit of tokens, are set.
     """
+    key, schema, stream = workload.max_tokens_key, workload.schema, workload.stream
     named: dict[str, Json] = {} if model is None else {"model": model}
     if isinstance(content, RawBody):
-        document = {**content.document, **named}
+        document = {key if name == "max_tokens" else name: value for name, value in content.document.items()} | named
         document["stream"] = stream
         document.pop("stream_options", None)
-        if stream and schema in {"openai_chat", "openai_completions"}:
+        if stream and schema in {"openai_chat", "openai_completions"} and not workload.omits_stream_options:
             document["stream_options"] = {"include_usage": True}
         return json.dumps(document, separators=(",", ":")).encode()
     spelled = SCHEMAS[schema]
-    ignore_eos = FACTS[spelled].ignore_eos_key is not None
-    options = Options(max_tokens=output_tokens, temperature=0, ignore_eos=ignore_eos, extra=named)
+    is_usual = FACTS[spelled].max_tokens_key != "max_tokens" or key == "max_tokens"
+    options = Options(
+        max_tokens=output_tokens if is_usual else None,
+        temperature=None if workload.omits_temperature else 0,
+        ignore_eos=ignores_end(workload),
+        counts=not workload.omits_stream_options,
+        extra=named if is_usual else {**named, key: output_tokens},
+    )
     return request_body(spelled, content, options, stream=stream)
+
+
+def ignores_end(workload: Workload) -> bool:
+    """Return whether answers go on past the end of their text: TGI's schema can't."""
+    return FACTS[SCHEMAS[workload.schema]].ignore_eos_key is not None and not workload.omits_ignore_eos
 
 
 def conversation(schema: PayloadSchema, contents: Sequence[Content], answers: Sequence[str]) -> Content:
@@ -156,13 +167,7 @@ class RequestWriter:
         return self._written(index, conversation(self.workload.schema, contents, answers), opening=opening)
 
     def _written(self, index: int, content: Content, *, opening: int) -> bytes:
-        body = payload(
-            self.workload.schema,
-            content,
-            output_tokens=self.prompts.output_tokens(index),
-            stream=self.workload.stream,
-            model=self.model,
-        )
+        body = payload(self.workload, content, output_tokens=self.prompts.output_tokens(index), model=self.model)
         own = {PREFIX_HEADER: f"conversation-{opening}"} if self.workload.sends_prefix_id else {}
         headers = self.authorize(self.address.path, {**self.headers, **own}, body)
         lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
@@ -176,7 +181,7 @@ class RequestWriter:
             return ANYTHING
         return AnswerTerms(
             most_tokens=self.prompts.output_tokens(index),
-            ignores_end=FACTS[SCHEMAS[self.workload.schema]].ignore_eos_key is not None,
+            ignores_end=ignores_end(self.workload),
             is_plain=True,
             is_unique=is_own,
             model=self.model or "",

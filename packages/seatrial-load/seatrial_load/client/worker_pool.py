@@ -225,6 +225,11 @@ class Worker:
         with suppress(OSError):
             self.channel.sendall(STOP)
 
+    def give_up(self) -> None:
+        """Let it report at once, whatever is in flight."""
+        with suppress(OSError):
+            self.channel.shutdown(socket.SHUT_WR)
+
     def ending(self) -> str:
         """Return how it ended, and what is missing for it."""
         self._reap()
@@ -330,12 +335,12 @@ class _Parent:
             self.send(SECONDS, write_seconds(seconds[self._sent :]))
             self._sent = len(seconds)
         with suppress(BlockingIOError):
-            self._receive(len(STOP), socket.MSG_DONTWAIT)
-            return "the parent has enough"
+            if self._channel.recv(len(STOP), socket.MSG_DONTWAIT):
+                return "the parent has enough"
         return None
 
     def gone(self) -> Stop | None:
-        """Return that the parent has gone, killed perhaps: nothing would end a load that goes on without it."""
+        """Return that the parent has given up, or has gone, killed perhaps: nothing else would end the load."""
         with suppress(BlockingIOError, InterruptedError):
             if not self._channel.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT):
                 return Stop(reason=StopReason.LOAD_FAILED, because="the parent has gone")
@@ -349,6 +354,7 @@ class _Parent:
 
 
 DECODE_TIMEOUT_S = 120.0
+GIVE_UP_S = 10.0  # until a stopped load's processes have reported
 LISTEN_S = 0.5
 
 
@@ -460,7 +466,7 @@ class _Supervisor:
     def result(self) -> PoolResult:
         """Wait for all reports, and merge them."""
         self._listen()
-        if self._given_up is not None:
+        if self._given_up is not None and not self._reports:
             now_s, streams = self._clock(), self._wave.streams
             evidence = ClientEvidence(
                 workers=len(self._pool),
@@ -486,27 +492,30 @@ class _Supervisor:
         records = sorted((record for report in reports for record in report.records), key=lambda record: record.ended_s)
         return PoolResult(
             records=tuple(records),
-            cut=bool(lost) or any(report.cut for report in reports),
+            cut=self._given_up is not None or bool(lost) or any(report.cut for report in reports),
             started_s=min(report.started_s for report in reports),
             ended_s=max(report.ended_s for report in reports),
             enough_because=self._enough_because,
             evidence=together([report.evidence for report in reports]),
             lost_because="; ".join(lost) or None,
+            stopped=self._given_up,
         )
 
     def _listen(self) -> None:
-        """Read the channels until every worker has gone, the load is stopped, or decoding takes too long."""
+        """Read the channels until every worker has gone, or decoding takes too long; less long of a stopped load."""
         wave, watch = self._wave, Watch[Worker]()
+        until_s = wave.deadline_s + DECODE_TIMEOUT_S
         try:
             for worker in self._pool:
                 watch.set(worker.channel.fileno(), selectors.EVENT_READ, worker)
-            while self._at_work and self._clock() < wave.deadline_s + DECODE_TIMEOUT_S:
+            while self._at_work and self._clock() < until_s:
                 if wave.tell is not None and self._clock() >= self._report_again_s:
                     wave.tell(len(self._seconds))
                     self._report_again_s = self._clock() + REPORT_EVERY_S
-                self._given_up = wave.stop() if wave.stop is not None else None
-                if self._given_up is not None:
-                    return
+                if self._given_up is None and wave.stop is not None and (stop := wave.stop()) is not None:
+                    self._given_up, until_s = stop, min(until_s, self._clock() + GIVE_UP_S)
+                    for worker in self._at_work.values():
+                        worker.give_up()
                 for descriptor, _ in watch.poll(LISTEN_S):
                     self._listen_to(watch.owners[descriptor])
                     if descriptor not in self._at_work:

@@ -13,7 +13,7 @@ from seatrial_base.text import printable
 from seatrial_load.decode.http1 import ProtocolError, TooLargeError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 
 ErrorClass: TypeAlias = Literal[
@@ -141,6 +141,38 @@ def failure_of_response(status: int, headers: Mapping[str, str], body: bytes) ->
     if error == "validation" and "capacity" in message.lower():
         error = "not_ready"
     return Failure(error, shorten(f"HTTP {status} {name}: {message}" if name else f"HTTP {status}: {message}"))
+
+
+_UNSENT = frozenset({"messages", "prompt", "model", "stream"})  # what no request can do without
+_OF_A_VALUE = re.compile(r"too large|too long|less than|greater than|at least|at most|exceed", re.IGNORECASE)
+
+
+def refused_fields(body: bytes, sent: Sequence[str]) -> tuple[str, ...]:
+    """Return the fields of a request that a refusal names, in their order; a limit of tokens only where it is unknown.
+
+    It is an `error` of OpenAI's form with message and `param`, a list of pydantic's problems (its `input`, which may be
+    the whole request, left out), or a text.
+    """
+    try:
+        document = _object(json.loads(body))
+    except (ValueError, RecursionError):
+        document = {}
+    detail = document.get("detail")
+    problems = detail if isinstance(detail, list) else [_object(document.get("error")) or document]
+    texts = [{key: value for key, value in _object(each).items() if key != "input"} for each in problems]
+    text = json.dumps(texts) if document else body.decode(errors="replace")
+    named = [name for name in sent if name not in _UNSENT and re.search(rf"(?<![\w.]){re.escape(name)}(?!\w)", text)]
+    return tuple(name for name in named if "max_" not in name or not _OF_A_VALUE.search(text))
+
+
+def listed_models(body: bytes) -> tuple[str, ...]:
+    """Return the models of an answer to `GET /models`; empty of any other body."""
+    try:
+        models = _object(json.loads(body)).get("data")
+    except (ValueError, RecursionError):
+        return ()
+    names = [_object(each).get("id") for each in models] if isinstance(models, list) else []
+    return tuple(printable(name) for name in names if isinstance(name, str) and name)
 
 
 def failure_of_type(name: str, message: str, *, code: object = None) -> Failure:

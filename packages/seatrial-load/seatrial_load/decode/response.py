@@ -229,12 +229,22 @@ def _read(inbox: Inbox, *, stream: bool) -> _Body:
     if head.status != HTTPStatus.OK:
         return _Body(failure=failure_of_response(head.status, head.headers, _beginning(inbox)))
     if stream:
-        return _read_stream(inbox, framed=MEDIA_TYPE in head.headers.get("content-type", ""))
+        return _read_stream(inbox, framed=_is_framed(head))
     try:
         answer = read_whole(inbox.last_arrival_s, b"".join(part for _, part in inbox.body))
     except ProtocolError as malformed:
         return _Body(failure=failure_of_malformed(malformed))
     return _Body(answer, _failure_in(answer))
+
+
+def whole_body(inbox: Inbox) -> bytes:
+    """Return the body of a response that was read without a failure, freed from the frames of an event stream."""
+    parts = _unframed(inbox) if _is_framed(inbox.head) else inbox.body
+    return b"".join(part for _, part in parts if isinstance(part, bytes))
+
+
+def _is_framed(head: ResponseHead | None) -> bool:
+    return head is not None and MEDIA_TYPE in head.headers.get("content-type", "")
 
 
 def _beginning(inbox: Inbox) -> bytes:

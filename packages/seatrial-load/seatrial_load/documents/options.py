@@ -29,6 +29,7 @@ class TrialFiles:
     speed: float = data_field(
         1.0, "Replay speed; 2 is twice as fast as recorded.", option=Option("--speed", needs=("--trace",))
     )
+    in_flight: bool = data_field(default=False, help="Whether levels of sessions at once were requested.")
     records: Path | None = data_field(
         None, "Write every request to this JSONL file.", option=Option("--records", OUTPUT, metavar="FILE")
     )

@@ -36,6 +36,7 @@ class TrialProgress:
         elapsed_s: Time of the trial so far, over all its runs; pauses between them don't count.
         sent: Requests sent so far: the next one has this number.
         unmeasured: The outcome of the first request, the warm-up and the levels that were cut.
+        cut: What these levels had measured by then.
         stopped: Why no further level is measured; None while one may be.
     """
 
@@ -54,6 +55,8 @@ class TrialProgress:
     stopped: Stop | None = None
     runs: int = 1
     users: UsersLoad | None = None
+    cut: tuple[LevelResult, ...] = ()
+    max_tokens_key: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
 
     @property
     def measured_from_s(self) -> float | None:
@@ -65,10 +68,11 @@ class TrialProgress:
         """When the last level ended."""
         return max((level.to_s for level in self.levels if level.to_s is not None), default=None)
 
-    def with_level_time(self, from_s: float, to_s: float) -> TrialProgress:
+    def with_level_time(self, from_s: float, to_s: float, *, is_cut: bool = False) -> TrialProgress:
         """Return the progress with the time of its last level, in seconds since the epoch, for CloudWatch."""
-        *before, last = self.levels
-        return replace(self, levels=(*before, replace(last, from_s=from_s, to_s=to_s)))
+        *before, last = self.cut if is_cut else self.levels
+        timed = (*before, replace(last, from_s=from_s, to_s=to_s))
+        return replace(self, cut=timed) if is_cut else replace(self, levels=timed)
 
     def to_json(self) -> str:
         """Write the progress as one line of JSON."""

@@ -65,7 +65,7 @@ class Load:
     )
     budget_s: float = field(
         metadata=facts(
-            "Time limit of the trial, warm-up included. A level cut by it isn't reported.",
+            "Time limit of the trial, warm-up included. A level cut by it keeps its numbers, and proves nothing.",
             above=0,
             at_most=MOST_SECONDS,
             option=Option("--budget", LIMITS, metavar="MINUTES", default=10.0, unit=S_PER_MINUTE),
@@ -448,6 +448,29 @@ class Workload:
             "With SPEC: path of the requests, SageMaker's OpenAI path or its own. Default: that of the spec.",
         ),
     )
+    omits_ignore_eos: bool = data_field(
+        default=False,
+        help="Let answers end where their text does, up to the requested length: their lengths vary.",
+        since="0.2",
+        option=Option("--no-ignore-eos"),
+    )
+    omits_temperature: bool = data_field(
+        default=False, help="Leave out `temperature`, else 0.", since="0.2", option=Option("--no-temperature")
+    )
+    omits_stream_options: bool = data_field(
+        default=False,
+        help="Leave out `stream_options`: tokens are counted by parts.",
+        since="0.2",
+        option=Option("--no-stream-options"),
+    )
+    max_tokens_key: Literal["max_tokens", "max_completion_tokens"] = data_field(
+        "max_tokens", "Field of OpenAI's schemas that limits an answer; the first request finds it out.", since="0.2"
+    )
+
+
+def replays_sessions(workload: Workload) -> bool:
+    """Return whether requests are turns of recorded sessions, which keep their place while their tools run."""
+    return workload.source == "trace" and bool(workload.conversations)
 
 
 def single_requests(workload: Workload) -> Workload:

@@ -118,7 +118,7 @@ def _wrong_conversations(workload: Workload, load: Load) -> Iterator[tuple[str, 
         yield "workload.conversations", f"{sum(counts)} turns of {len(workload.lengths)} requests"
     if len(workload.delays_s) not in (0, sum(counts)) or min(workload.delays_s, default=0.0) < 0:
         yield "workload.delays_s", "not one delay from 0 for each of the turns"
-    if (workload.turns > 1 or counts) and ARRIVALS[load.arrival].is_open:
+    if (workload.turns > 1 or counts) and ARRIVALS[load.arrival].is_open and load.arrival != "replay":
         yield "load.arrival", f"conversations need a closed loop, not {load.arrival} arrivals"
     if workload.turns > 1 and workload.source != "synthetic":
         yield "workload.turns", f"only synthetic prompts take a number of turns, not those of a {workload.source} file"

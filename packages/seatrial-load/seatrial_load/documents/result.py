@@ -188,6 +188,23 @@ class ServiceOverhead:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RandomArrivals:
+    """Time to first token of users who know nothing of each other, at the throughput of the gate.
+
+    Attributes:
+        rate_per_s: Requests per second, all copies together.
+        apart: How far that is from what the gate's level answered, as a share.
+        ttft_ms: Time to first token, from when a request was due.
+        source: `measured` at a level of Poisson arrivals, or `predicted` by the plan's simulation.
+    """
+
+    rate_per_s: float
+    apart: float
+    ttft_ms: Distribution
+    source: Literal["measured", "predicted"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
     """One objective held against one level.
 
@@ -333,6 +350,9 @@ class LevelResult:
         duration_s: From the level's first sending to its last answer, ramp included.
         enough_because: Why the level sent no more.
         client: Measurements of the client; None where there are none.
+        cut: Why the level ended before it had measured what it wanted; empty of a whole one. Its numbers are of the
+            requests that had ended. The upper ends of its intervals allow for those in flight that later ones had
+            overtaken, whatever they would have taken. It proves nothing, and places no knee.
         void: Why the level measures the client instead of the endpoint; None when it is valid.
         timeline: The course of the level; None when it wasn't kept.
         doubts: What is doubtful of the answers.
@@ -348,6 +368,11 @@ class LevelResult:
             flight, or nothing streamed.
         from_s: When it started, in seconds since the epoch by the service's clock; None where it wasn't noted.
         to_s: When it ended.
+        sessions_per_h: Recorded sessions that ended in an hour while all places were taken. None, as what follows,
+            where no sessions were replayed; a level's concurrency is the sessions that go on at once then.
+        session_ms: Time of whole sessions, with their tools and sub-agents.
+        first_turn_ttft_ms: TTFT of the measured turns that open a session.
+        later_turns_ttft_ms: TTFT of the others, those of sub-agents too.
     """
 
     concurrency: int
@@ -397,6 +422,11 @@ class LevelResult:
     convoy_share: float | None = None
     from_s: float | None = None
     to_s: float | None = None
+    sessions_per_h: float | None = None
+    session_ms: Distribution | None = None
+    first_turn_ttft_ms: Distribution | None = None
+    later_turns_ttft_ms: Distribution | None = None
+    cut: str = ""
 
     @property
     def load(self) -> float:
@@ -420,13 +450,18 @@ class LevelResult:
 
     @property
     def valid(self) -> bool:
-        """Whether the endpoint was the limit, not the client."""
-        return self.void is None
+        """Whether it was measured whole, and the endpoint was the limit, not the client."""
+        return self.void is None and not self.cut
 
     @property
-    def void_because(self) -> str:
-        """Why it is void, in words; empty when it is valid."""
-        return "" if self.void is None else self.void.because
+    def mark(self) -> Literal["", "void", "cut"]:
+        """The name of what makes it invalid; empty when it is valid."""
+        return "void" if self.void is not None else "cut" if self.cut else ""
+
+    @property
+    def invalid_because(self) -> str:
+        """Why it is not valid, in words; empty when it is."""
+        return self.cut if self.void is None else self.void.because
 
     @property
     def error_rate(self) -> float:
@@ -563,7 +598,7 @@ class TrialResult:
         duration_s: Seconds of the trial, proofs and warm-up included.
         engine_note: How a simulated or local engine announced itself; empty on AWS.
         live: The deployment that was proven live before and after the measurement.
-        levels: The levels measured in full, ascending.
+        levels: The levels, ascending; of one that was cut, what had been measured by then.
         knees: One for each detector; `knee` is the one that counts.
         verdict: Whether the SLO holds at the gate's concurrency.
         target_concurrency_per_copy: The scaling target.
@@ -585,6 +620,8 @@ class TrialResult:
         users: The users' load meanwhile; None of a trial that doesn't load alongside them.
         quality: The quality of the answers to the evaluation set; None without a set.
         container: The containers' metrics in CloudWatch; None where they weren't read.
+        random_arrivals: TTFT at random arrivals of the gate's throughput; None where it is neither measured nor
+            predicted, or no objective is on TTFT.
     """
 
     schema_version: Literal["3"]
@@ -613,6 +650,7 @@ class TrialResult:
     users: UsersLoad | None = None
     quality: QualityResult | None = None
     container: ContainerMetrics | None = None
+    random_arrivals: RandomArrivals | None = None
 
     @property
     def knee(self) -> Knee | None:
@@ -649,6 +687,7 @@ class EvaluationAnswer:
         failure: Why there is no answer; empty when there is one.
         retried: Number of repetitions of the request.
         engine: The header by which a local engine announces itself; empty on AWS.
+        cut: Whether the limit on tokens ended it, as far as the engine reports that.
     """
 
     id: str
@@ -658,6 +697,7 @@ class EvaluationAnswer:
     failure: str = ""
     retried: int = 0
     engine: str = ""
+    cut: bool = False
 
     @property
     def answered(self) -> bool:

@@ -105,10 +105,10 @@ def evidence_of(wave: Wave, result: WaveResult) -> ClientEvidence:
     CPU share is that of the whole wave. Of fewer than 100 reads a p99 is no more than the one unlucky read.
     """
     start_s = result.started_s + max(wave.starts_s, default=0.0)
-    until_s = max((exchange.taken_s for exchange in result.exchanges if exchange.taken_s), default=start_s)
+    until_s = max((exchange.taken_s for exchange in result.every if exchange.taken_s), default=start_s)
     is_long = until_s - start_s >= LEAST_WINDOW_SHARE * (result.ended_s - start_s) > 0
     cpu_share, run_delay_share = result.usage.shares(start_s, until_s if is_long else result.ended_s)
-    busy_s = math.fsum(_busy_s(exchange, start_s, until_s) for exchange in result.exchanges) if is_long else None
+    busy_s = math.fsum(_busy_s(exchange, start_s, until_s) for exchange in result.every) if is_long else None
     window_s, seconds = until_s - start_s, result.ended_s - start_s
     idle_s = None if busy_s is None or wave.due_s is not None else max(0.0, wave.streams * window_s - busy_s)
     sendings = _open_loop(result.exchanges, wave.streams)
@@ -121,7 +121,7 @@ def evidence_of(wave: Wave, result: WaveResult) -> ClientEvidence:
         cpu_share=cpu_share,
         run_delay_share=run_delay_share,
         send_lag_p99_ms=percentile(lags_s, 100 * P99) * MS_PER_S if lags_s else None,
-        idle_ms=None if idle_s is None else idle_s / len(result.exchanges) * MS_PER_S,
+        idle_ms=None if idle_s is None else idle_s / len(result.every) * MS_PER_S,
         full_share=sum(full) / len(full) if full else None,
         reads_per_s=result.lag.reads / seconds if seconds >= LEAST_SPAN_S else None,
     )

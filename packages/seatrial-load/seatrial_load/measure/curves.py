@@ -5,8 +5,9 @@ over short ranges of load, so the line is drawn logarithm over logarithm: least 
 within a factor of three of the middle of the two. More loads than the two that enclose the bound make the crossing
 steadier (benchmarks/search/stability.py). A load whose interval holds the bound may be on either side of it: the line
 decides, between the loads that are beyond doubt. Where readings lie off the line by more than their noise, as where a
-limit of sequences makes requests wait from one load to the next, no power law holds: the two decide alone, and all that
-is known is that the crossing lies between them.
+limit of sequences makes requests wait from one load to the next, or the line passes a load that is beyond doubt on the
+other side, no power law holds: the two decide alone, and all that is known is that the crossing lies between them.
+Beyond a limit that is known, each request more makes all wait longer by the same: that is a straight line.
 
 Saturation: beyond it, more load buys little throughput and much latency.
 Operational analysis (Lazowska, Zahorjan, Graham and Sevcik, Quantitative System Performance, 1984, 5.2): by Little's
@@ -109,10 +110,28 @@ def crossing(readings: Sequence[Reading], held: Reading, missed: Reading, bound:
     is_crooked = line.off > max(CROOKED * (noise or 0.0) / DEVIATIONS, LEAST_CROOKED)
     if is_crooked or line.slope * (missed.value - held.value) <= 0:  # or noise bends it the other way: two are left
         line = _line([held, missed])
+    elif not low <= line.load(bound) <= high:
+        line, is_crooked = _line([held, missed]), True
     load = min(max(line.load(bound), low), high)
     if is_crooked or len(near) == 2:  # noqa: PLR2004 (two readings show no curve between them)
         return Crossing(load=load, interval=None if noise is None else Interval(low=low, high=high))
-    return Crossing(load=load, interval=_interval(load, line, near, bound))
+    return Crossing(load=load, interval=_interval(load, line, near, bound, (low, high)))
+
+
+def queue_crossing(
+    readings: Sequence[Reading], held: Reading, missed: Reading, bound: float, *, limit: float, each: float
+) -> Crossing:
+    """Find where a latency reaches its bound if requests only wait beyond a limit below `missed`.
+
+    Its interval is what was measured: from the highest load that is within the bound to the lowest beyond it.
+
+    Args:
+        readings: The metric at every measured load, ascending, these two too.
+        each: What each request more adds to the latency of all.
+    """
+    low, high = _doubtless(readings, held, missed, bound)
+    load = min(max(missed.load - (missed.value - bound) / each, limit, held.load, low), high)
+    return Crossing(load=load, interval=None if _noise(readings) is None else Interval(low=low, high=high))
 
 
 def _doubtless(near: Sequence[Reading], held: Reading, missed: Reading, bound: float) -> tuple[float, float]:
@@ -121,14 +140,14 @@ def _doubtless(near: Sequence[Reading], held: Reading, missed: Reading, bound: f
     Where there is none, `LOOSE` times outside of the loads.
     """
     rises = missed.value > held.value
-    sure = [point for point in near if _is_sure(point, bound)]
+    sure = [point for point in near if is_sure(point, bound)]
     beyond = [point.load for point in sure if point.load >= missed.load and (point.value > bound) == rises]
     high = min(beyond, default=LOOSE * max(point.load for point in near))
     within = [point.load for point in sure if point.load < high and (point.value > bound) != rises]
     return max(within, default=min(point.load for point in near) / LOOSE), high
 
 
-def _is_sure(point: Reading, bound: float) -> bool:
+def is_sure(point: Reading, bound: float) -> bool:
     """Return whether a reading's interval leaves no doubt on which side of a bound it is."""
     bounds = point.interval
     return bounds is None or bounds.low is None or bounds.high is None or not bounds.low <= bound <= bounds.high
@@ -152,17 +171,18 @@ def _noise(readings: Sequence[Reading]) -> float | None:
     return median(halves) if halves else None
 
 
-def _interval(load: float, line: _Line, near: Sequence[Reading], bound: float) -> Interval | None:
+def _interval(
+    load: float, line: _Line, near: Sequence[Reading], bound: float, doubtless: tuple[float, float]
+) -> Interval | None:
     """Return the 95 % interval of a crossing: Fieller's of a line, whose readings vary within their own intervals.
 
-    It is within `LOOSE` of the readings, and there altogether where the slope may as well be none. (Draper and Smith,
-    Applied Regression Analysis, 3rd edition, 3.2.)
+    It is between the loads that leave no doubt, and all of that where the slope may as well be none. (Draper and
+    Smith, Applied Regression Analysis, 3rd edition, 3.2.)
     """
     noise = _noise(near)
     if noise is None:
         return None
-    least, most = min(one.load for one in near) / LOOSE, max(one.load for one in near) * LOOSE
-    doubt = (noise / line.slope) ** 2 / line.spread
+    (least, most), doubt = doubtless, (noise / line.slope) ** 2 / line.spread
     if doubt >= 1:
         return Interval(low=min(least, load), high=max(most, load))
     away = (math.log(bound) - line.y) / line.slope

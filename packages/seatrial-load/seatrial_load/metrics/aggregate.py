@@ -13,6 +13,7 @@ from seatrial_load.documents.arrivals import ARRIVALS
 from seatrial_load.documents.distribution import Distribution, Interval
 from seatrial_load.documents.request import Arrival  # noqa: TC001 (the strict reader resolves the fields' types)
 from seatrial_load.documents.result import ClientEvidence, Timeline, Window
+from seatrial_load.documents.stop import Stop  # noqa: TC001 (likewise)
 from seatrial_load.documents.strict_json import read_document, write_document
 from seatrial_load.health.client_health import together
 from seatrial_load.measure.interval import (
@@ -200,7 +201,7 @@ def merged(samples: Sequence[Sample | None]) -> Sample | None:
     )
 
 
-def distribution_of(sample: Sample | None, *, independent: bool = True) -> Distribution | None:
+def distribution_of(sample: Sample | None, *, independent: bool = True, overtaken: int = 0) -> Distribution | None:
     """Sum up a sample; None without one.
 
     Count, mean and maximum are exact. Percentiles are interpolated between the closest ranks (`percentile`), with the
@@ -208,6 +209,8 @@ def distribution_of(sample: Sample | None, *, independent: bool = True) -> Distr
 
     Args:
         independent: Whether they come from different requests. The gaps of one answer don't, so they get no intervals.
+        overtaken: Requests without a measurement, which took longer than some that have one: upper bounds hold
+            whatever theirs would be.
     """
     if sample is None:
         return None
@@ -224,12 +227,12 @@ def distribution_of(sample: Sample | None, *, independent: bool = True) -> Distr
         p95=percentile(ordered, 95),
         p99=percentile(ordered, 99),
         max=sample.max_ms,
-        intervals=_intervals(sample, ordered) if independent else {},
+        intervals=_intervals(sample, ordered, overtaken) if independent else {},
         histogram=sample.histogram,
     )
 
 
-def _intervals(sample: Sample, ordered: Ranked) -> dict[str, Interval]:
+def _intervals(sample: Sample, ordered: Ranked, overtaken: int) -> dict[str, Interval]:
     mean = sample.total_ms / sample.count
     variance = (sample.total_squares_ms2 - sample.total_ms * mean) / (sample.count - 1) if sample.count > 1 else 0.0
     deviation = math.sqrt(max(variance, 0.0))  # equal values leave a rounding error, which may be below 0
@@ -237,6 +240,12 @@ def _intervals(sample: Sample, ordered: Ranked) -> dict[str, Interval]:
     of_percentiles = {
         name: percentile_interval(ordered, percent, tail=BOTH_TAILS) for name, percent in PERCENTS.items()
     }
+    if overtaken:
+        of_mean, longer = replace(of_mean, high=None), [*map(ordered.__getitem__, range(len(ordered)))]
+        longer += [math.inf] * overtaken
+        for name, percent in PERCENTS.items():
+            high = percentile_interval(longer, percent, tail=BOTH_TAILS).high
+            of_percentiles[name] = replace(of_percentiles[name], high=None if high == math.inf else high)
     return {"mean": of_mean, **of_percentiles}
 
 
@@ -249,6 +258,9 @@ class Latencies:
     itl_ms: Sample | None
     ms_per_token: Sample | None
     e2e_latency_ms: Sample | None
+    session_ms: Sample | None = None
+    first_turn_ttft_ms: Sample | None = None
+    later_turns_ttft_ms: Sample | None = None
 
 
 def latencies_of(succeeded: Sequence[RequestRecord]) -> Latencies:
@@ -263,6 +275,19 @@ def latencies_of(succeeded: Sequence[RequestRecord]) -> Latencies:
         itl_ms=sample_of(list(chain.from_iterable(map(metrics.itl_ms, succeeded)))),
         ms_per_token=sample(metrics.ms_per_token),
         e2e_latency_ms=sample(metrics.e2e_latency_ms),
+    )
+
+
+def of_sessions(
+    latencies: Latencies, records: Sequence[RequestRecord], succeeded: Sequence[RequestRecord]
+) -> Latencies:
+    """Add the times of whole sessions, and TTFT by kind of turn of the measured requests that succeeded."""
+    first, later = ([one for one in succeeded if (one.turn == 1) is opens] for opens in (True, False))
+    return replace(
+        latencies,
+        session_ms=sample_of([(ends_s - begins_s) * MS_PER_S for begins_s, ends_s in metrics.whole_sessions(records)]),
+        first_turn_ttft_ms=latencies_of(first).ttft_ms,
+        later_turns_ttft_ms=latencies_of(later).ttft_ms,
     )
 
 
@@ -429,6 +454,8 @@ class LevelTally:
     Attributes:
         concurrency: Requests in flight per copy, of the whole level.
         offered_requests_per_s: What an open loop offered through this worker; None in a closed loop.
+        cut: Why it ended before all that it wanted had; None of a whole one.
+        overtaken: Requests in flight then that were sent before one that had ended.
     """
 
     concurrency: int
@@ -442,6 +469,8 @@ class LevelTally:
     enough_because: str
     timeline: Timeline | None = None
     oddities: Oddities = NOTHING_ODD
+    cut: Stop | None = None
+    overtaken: int = 0
 
     def to_json(self) -> str:
         """Write the tally as one line of JSON."""
@@ -468,6 +497,7 @@ def tally_of(
     offered_requests_per_s: float | None = None,
     client: ClientEvidence | None = None,
     enough_because: str = "",
+    sessions: int = 0,
 ) -> LevelTally:
     """Sum up one worker's share of a level.
 
@@ -475,18 +505,23 @@ def tally_of(
         records: Every request of the share, ramp included, at least one.
         concurrency: Requests in flight per copy, of the whole level.
         ramp: How many of the share's first requests, in the order of their numbers, aren't measured.
+        sessions: How many recorded sessions go on at once through this worker; 0 of other requests.
     """
     first, measured = split(records, ramp)
     succeeded = [record for record in measured if record.succeeded]
+    counts, latencies = counts_of(first, measured), latencies_of(succeeded)
+    if sessions:
+        rate = metrics.sessions_per_h(records, sessions)
+        counts, latencies = replace(counts, sessions_per_h=rate), of_sessions(latencies, records, succeeded)
     time = measured_time(records, ramp=ramp, steady=has_steady_window(arrival, protocol))
     throughput = throughput_of(records, time, objectives)
     return LevelTally(
         concurrency=concurrency,
         arrival=arrival,
         offered_requests_per_s=offered_requests_per_s,
-        counts=counts_of(first, measured),
+        counts=counts,
         throughput=throughput,
-        latencies=latencies_of(succeeded),
+        latencies=latencies,
         tokens=tokens_of(succeeded),
         client=client,
         enough_because=enough_because,
@@ -514,4 +549,6 @@ def merge(tallies: Sequence[LevelTally]) -> LevelTally:
         enough_because=next((tally.enough_because for tally in tallies if tally.enough_because), ""),
         timeline=added_timelines([tally.timeline for tally in tallies]),
         oddities=added_oddities([tally.oddities for tally in tallies]),
+        cut=next((tally.cut for tally in tallies if tally.cut is not None), None),
+        overtaken=sum(tally.overtaken for tally in tallies),
     )

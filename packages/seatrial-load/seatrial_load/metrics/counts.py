@@ -18,7 +18,7 @@ from seatrial_load.metrics.histogram import Histogram
 from seatrial_load.metrics.request_metrics import is_burst, tpot_ms
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from seatrial_load.decode.response import RequestRecord
     from seatrial_load.documents.result import DoubtKind, LevelResult
@@ -37,6 +37,7 @@ class Counts:
         ramp_errors: How many of these failed, by error class.
         conversations: Measured conversations that began; 0 of single requests.
         broken: Measured conversations that a turn which failed ended.
+        sessions_per_h: Recorded sessions that ended in an hour while all places were taken; None without any.
         duration_s: First request sent to last request ended, ramp included; the longest of the shares'.
     """
 
@@ -50,6 +51,7 @@ class Counts:
     duration_s: float
     conversations: int = 0
     broken: int = 0
+    sessions_per_h: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +115,7 @@ def added_counts(shares: Sequence[Counts]) -> Counts:
         duration_s=max(share.duration_s for share in shares),
         conversations=sum(share.conversations for share in shares),
         broken=sum(share.broken for share in shares),
+        sessions_per_h=sum(known) if (known := [one for share in shares if (one := share.sessions_per_h)]) else None,
     )
 
 
@@ -226,6 +229,14 @@ def outcome_sentence(unmeasured: Unmeasured) -> str:
     return _outcome(unmeasured.sent, unmeasured.succeeded, [unmeasured])
 
 
+def unmeasured_lines(unmeasured: Sequence[Unmeasured]) -> Iterator[str]:
+    """Return what became of the requests that are part of no whole level, where some failed or were cut."""
+    for seen in unmeasured:
+        how = "cut" if seen.occasion == "level" and seen.succeeded else "not measured"
+        if seen.errors:
+            yield f"{how}: {seen.place}: {outcome_sentence(seen)}"
+
+
 def _outcome(sent: int, succeeded: int, seen: Sequence[Unmeasured | LevelResult]) -> str:
     errors: Counter[str] = Counter()
     for part in seen:
@@ -259,7 +270,7 @@ _WORDS: Final[Mapping[DoubtKind, str]] = {
         "have fewer than 90 % of the requested tokens, though the end of the text was to be ignored: truncated, or of "
         "an engine that can't ignore it"
     ),
-    "short": "have fewer than 90 % of the requested tokens; this schema can't ignore the end of the text",
+    "short": "have fewer than 90 % of the requested tokens; the end of the text was not ignored",
     "uncounted": "report no count of tokens and have fewer parts than one for 8 requested tokens",
     "cached": "have more of their prompt from a cache than the workload shares: not the load that was planned",
     "burst": "arrived at one instant: their TPOT is not measured",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from seatrial_base.field_facts import made_of
 from seatrial_base.units import MS_PER_S
 from seatrial_load.documents.arrivals import ARRIVALS
+from seatrial_load.documents.request import replays_sessions
 from seatrial_load.documents.result import LevelResult
 from seatrial_load.measure.interval import BOTH_TAILS, share_interval
 from seatrial_load.measure.lengths import conversations_of
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from seatrial_load.decode.response import RequestRecord
+    from seatrial_load.documents.distribution import Interval
     from seatrial_load.documents.request import Arrival, Objective, PreparedBy, TrialRequest
     from seatrial_load.documents.result import ClientEvidence
     from seatrial_load.documents.stop import Void
@@ -71,7 +73,8 @@ def level_of(
         objectives: The SLO; the level is judged by its measured values, the verdict needs proof besides.
     """
     counts, tokens, took = tally.counts, tally.tokens, tally.latencies
-    in_flight, e2e_latency_ms = None, distribution_of(took.e2e_latency_ms)
+    in_flight, late = None, tally.overtaken
+    e2e_latency_ms = distribution_of(took.e2e_latency_ms, overtaken=late)
     if ARRIVALS[tally.arrival].is_open and tally.throughput.in_flight is not None:
         in_flight = tally.throughput.in_flight / copy_count
     request_ms = None if e2e_latency_ms is None else e2e_latency_ms.p50
@@ -82,12 +85,17 @@ def level_of(
         tally.throughput,
         concurrency=tally.concurrency if in_flight is None else math.ceil(in_flight),
         first_errors=tuple(counts.first_errors.values()),
-        ttft_ms=distribution_of(took.ttft_ms),
-        tpot_ms=None if tally.oddities.hides_pace else distribution_of(took.tpot_ms),
+        ttft_ms=distribution_of(took.ttft_ms, overtaken=late),
+        tpot_ms=None if tally.oddities.hides_pace else distribution_of(took.tpot_ms, overtaken=late),
         itl_ms=distribution_of(took.itl_ms, independent=False),
-        ms_per_token=distribution_of(took.ms_per_token),
+        ms_per_token=distribution_of(took.ms_per_token, overtaken=late),
         e2e_latency_ms=e2e_latency_ms,
-        output_tok_s_interval=output_tok_s_interval(tally.throughput, request_ms=request_ms, arrival=tally.arrival),
+        session_ms=distribution_of(took.session_ms),
+        first_turn_ttft_ms=distribution_of(took.first_turn_ttft_ms),
+        later_turns_ttft_ms=distribution_of(took.later_turns_ttft_ms),
+        output_tok_s_interval=_with_overtaken(
+            output_tok_s_interval(tally.throughput, request_ms=request_ms, arrival=tally.arrival), tally
+        ),
         error_rate_interval=share_interval(counts.requests - counts.succeeded, counts.requests, tail=BOTH_TAILS),
         input_tokens_mean=_mean(tokens.read, tokens.prompts),
         input_tokens_p50=percentile_of_lengths(tokens.prompt_lengths, 50),
@@ -103,9 +111,18 @@ def level_of(
         doubts=doubts_of(tally.oddities),
         convoy_share=None if tally.oddities.convoyed is None else tally.oddities.convoyed / tally.oddities.answered,
         broken_conversations=counts.broken,
+        cut="" if tally.cut is None else tally.cut.because,
         in_flight_per_copy=in_flight,
     )
     return judged(level, objectives)
+
+
+def _with_overtaken(bounds: Interval | None, tally: LevelTally) -> Interval | None:
+    # What was in flight when the level was cut had made at most the longest answer's tokens each within the window.
+    if bounds is None or bounds.high is None or not tally.overtaken:
+        return bounds
+    longest = percentile_of_lengths(tally.tokens.answer_lengths, 100) or 0.0
+    return replace(bounds, high=bounds.high + tally.overtaken * longest / tally.throughput.window_s)
 
 
 def with_queue_share(levels: Sequence[LevelResult]) -> tuple[LevelResult, ...]:
@@ -135,7 +152,7 @@ def turn_numbers(conversations: Conversations, size: LevelSize, first: int) -> t
     As many conversations as requests, should every first turn fail; so the next level's numbers begin after the last.
     """
     numbers, opening = [], first
-    for number in range(size.requests):
+    for number in range(size.sessions or size.requests):
         turns = conversations.warming(number) if number < size.warming else conversations.turns_of(number)
         numbers.append(range(opening, opening + turns))
         opening += turns
@@ -155,6 +172,7 @@ class LevelSize:
         least: Measured requests at least.
         most: Measured requests at most.
         warming: Conversations that the level begins with, of one turn, of two and so on; 0 of single requests.
+        sessions: Recorded sessions that are replayed whole; 0 of other requests.
     """
 
     streams: int
@@ -162,6 +180,7 @@ class LevelSize:
     least: int
     most: int
     warming: int = 0
+    sessions: int = 0
 
     @property
     def requests(self) -> int:
@@ -170,7 +189,27 @@ class LevelSize:
 
     def scheduled(self, due_s: Sequence[float] | None) -> LevelSize:
         """Return the size with the requests of an open loop's schedule, all of them measured; as it is without one."""
-        return self if due_s is None else replace(self, ramp=0, least=len(due_s), most=len(due_s))
+        if due_s is None:
+            return self
+        requests = self.requests if self.sessions else len(due_s)
+        return replace(self, ramp=0, least=requests, most=requests)
+
+
+def _sessions_size(request: TrialRequest, talks: Conversations, streams: int, least: int) -> LevelSize:
+    """Return whole sessions: as many as are open at once, and as many again, until they have the least requests.
+
+    At its own times a trace is replayed once.
+    """
+    if ARRIVALS[request.load.arrival].is_open:
+        turns = sum(talks.listed_turns)
+        return LevelSize(streams=streams, ramp=0, least=turns, most=turns, sessions=len(talks.listed_turns))
+    ramp = round(streams * talks.turns.mean) if request.load.ramp_per_concurrency else 0
+    sessions, turns = 0, 0
+    while sessions < 2 * streams or turns < ramp + least:
+        turns += sum(map(talks.turns_of, range(sessions, sessions + streams)))
+        sessions += streams
+    ramp = min(ramp, turns - 1)
+    return LevelSize(streams=streams, ramp=ramp, least=turns - ramp, most=turns - ramp, sessions=sessions)
 
 
 def level_size(request: TrialRequest, concurrency: int) -> LevelSize:
@@ -182,7 +221,10 @@ def level_size(request: TrialRequest, concurrency: int) -> LevelSize:
     least = load.requests or load.requests_per_concurrency * streams
     if concurrency == request.gate_concurrency and load.protocol == "seatrial" and load.requests is None:
         least = max(least, requests_at_gate(request.objectives, request.gate.confidence))
-    if (talks := conversations_of(request.workload)) is not None:
+    talks = conversations_of(request.workload)
+    if talks is not None and replays_sessions(request.workload):
+        return _sessions_size(request, talks, streams, least)
+    if talks is not None:
         # While users think others take their streams: as many conversations are open as (think time + time of a
         # request) / time of a request for each stream. That time is the plan's, at the next level that it predicts;
         # without a prediction, the think time is taken.

@@ -7,7 +7,7 @@ from itertools import pairwise
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from seatrial_base.units import MS_PER_S
+from seatrial_base.units import MS_PER_S, S_PER_HOUR
 from seatrial_load.documents.arrivals import ARRIVALS
 from seatrial_load.measure.interval import SLICES, MeasuredTime, share_by, share_inside, steady_window
 from seatrial_load.slo.evaluate import is_met
@@ -222,3 +222,28 @@ def record_share_by(record: RequestRecord, at_s: float) -> float:
 def record_share_inside(record: RequestRecord, time: MeasuredTime) -> float:
     """Return the share of a request's time within a window, 0 to 1."""
     return share_inside(record.sent_s, record.ended_s, time)
+
+
+def whole_sessions(records: Sequence[RequestRecord]) -> list[tuple[float, float]]:
+    """Return beginning and end of each recorded session without a failed turn, in order of their beginnings."""
+    sessions: dict[int, list[RequestRecord]] = {}
+    for record in records:
+        sessions.setdefault(record.index - record.turn + 1, []).append(record)
+    whole = [turns for turns in sessions.values() if all(turn.succeeded for turn in turns)]
+    return sorted((min(map(counted_from_s, turns)), max(turn.ended_s for turn in turns)) for turns in whole)
+
+
+def sessions_per_h(records: Sequence[RequestRecord], at_once: int) -> float | None:
+    """Sessions per hour: those that took the place of another one / the time from the first to the last beginning.
+
+    Each of them began where one ended, and until the last began all places were taken; at a trace's own times, or of
+    few sessions, it is those that ended / the whole time.
+    """
+    whole = whole_sessions(records)
+    if not whole:
+        return None
+    began_s = [begins_s for begins_s, _ in whole]
+    span_s, count = began_s[-1] - began_s[0], len(whole) - at_once
+    if count <= 0 or span_s <= 0:
+        span_s, count = max(ends_s for _, ends_s in whole) - began_s[0], len(whole)
+    return count * S_PER_HOUR / span_s if span_s > 0 else None

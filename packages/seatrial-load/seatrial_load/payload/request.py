@@ -30,6 +30,7 @@ class Options:
         repetition_penalty: 1 is none.
         seed: Of the random draws.
         ignore_eos: Generate past the end of the text, up to `max_tokens`.
+        counts: Request the counts of tokens at the end of a stream; only OpenAI's schemas need it.
         log_probabilities: Request the log-probability of each token. The generate schemas (LMI, TGI) have it anyway.
         extra: More keys, spelled as the engine does: parameters of a generate schema, top-level keys of OpenAI's.
     """
@@ -42,6 +43,7 @@ class Options:
     seed: int | None = None
     stop: tuple[str, ...] = ()
     ignore_eos: bool = False
+    counts: bool = True
     log_probabilities: bool = False
     extra: Mapping[str, Json] = field(default_factory=lambda: MappingProxyType({}))
 
@@ -134,7 +136,7 @@ def _openai(schema: Schema, prompt: Prompt, options: Options, *, stream: bool) -
     else:
         content = {"prompt": _text(schema, prompt)}
     wanted: dict[str, Json] = {"logprobs": True if chat else 1} if options.log_probabilities else {}
-    usage: dict[str, Json] = {"stream_options": {"include_usage": True}} if stream else {}
+    usage: dict[str, Json] = {"stream_options": {"include_usage": True}} if stream and options.counts else {}
     return {
         **content,
         **_given({facts.max_tokens_key: options.max_tokens, "temperature": options.temperature}),

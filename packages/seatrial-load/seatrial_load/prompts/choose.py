@@ -39,8 +39,8 @@ def prompts_of(
         first: The number of the request that takes the first of the lengths, or a trace's first row.
 
     Raises:
-        BenchError: SEA501, a shared prefix that can't be, or a file that is missing or another one; SEA509 or SEA510,
-            the file's bad lines.
+        BenchError: SEA501, a shared prefix that can't be, or a file that is missing or another one; SEA509, SEA510,
+            SEA550 or SEA551, the file's bad lines.
     """
     if problems := [
         Finding(_REQUEST_RULE, Place.at(_WHERE, field), text) for field, text in _impossible(workload, file)

@@ -17,11 +17,13 @@ import json
 import math
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from io import StringIO
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias, TypeGuard
 
 from seatrial_base.bounds import LONGEST_DELAY_S
 from seatrial_base.errors import BenchError
 from seatrial_base.findings import Finding, Place
+from seatrial_base.units import MIB
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 
 
 MAX_LISTED = 100
+MOST_BYTES: Final = 256 * MIB  # of one object that fills several lines: it is read whole
 
 
 class LineProblems:
@@ -118,20 +121,32 @@ class TraceRow(NamedTuple):
     blocks: tuple[int, ...]
 
 
-def jsonl_rows(file: TextIO, problems: LineProblems) -> Iterator[TraceRow]:
-    """Read JSON lines; note the problem of a wrong line instead of returning it."""
-    for number, line in enumerate(file, start=1):
+def objects_of(file: TextIO, problems: LineProblems, first: int = 1) -> Iterator[tuple[int, dict[str, object]]]:
+    """Yield each line's object; a file whose first line is a bracket alone is one object, or a list of them."""
+    for number, line in enumerate(file, start=first):
         if not line.strip():
             continue
         try:
             document: object = json.loads(line.strip())
         except (ValueError, RecursionError) as malformed:
-            problems.note(number, why_not_json(malformed))
-            continue
-        if isinstance(document, dict):
-            yield from _trace_row_of(document, TRACE_COLUMNS[0], number, problems)
-        else:
-            problems.note(number, "not a JSON object")
+            rest = file.read(MOST_BYTES) if number == 1 and line.strip() in {"{", "["} else ""
+            try:
+                document = json.loads(line + rest)
+            except (ValueError, RecursionError):
+                problems.note(number, why_not_json(malformed))
+                yield from objects_of(StringIO(rest), problems, number + 1)
+                continue
+        for one in document if number == 1 and document and isinstance(document, list) else [document]:
+            if isinstance(one, dict):
+                yield number, one
+            else:
+                problems.note(number, "not a JSON object")
+
+
+def jsonl_rows(file: TextIO, problems: LineProblems) -> Iterator[TraceRow]:
+    """Read JSON lines; note the problem of a wrong line instead of returning it."""
+    for number, document in objects_of(file, problems):
+        yield from _trace_row_of(document, TRACE_COLUMNS[0], number, problems)
 
 
 def csv_rows(file: TextIO, problems: LineProblems) -> Iterator[TraceRow]:
@@ -157,7 +172,7 @@ def csv_rows(file: TextIO, problems: LineProblems) -> Iterator[TraceRow]:
 def _trace_row_of(
     cells: Mapping[str, object], spelling: TraceColumns, line: int, problems: LineProblems
 ) -> Iterator[TraceRow]:
-    at_s = _seconds(cells.get(spelling.time), spelling.unit)
+    at_s = seconds_of(cells.get(spelling.time), spelling.unit)
     tokens_in, tokens_out = whole_count(cells.get(spelling.input)), whole_count(cells.get(spelling.output))
     blocks = _blocks(cells.get("hash_ids"))
     if at_s is None or tokens_in is None or tokens_out is None or blocks is None:
@@ -172,7 +187,7 @@ def _trace_row_of(
 def _note_wrong(cells: Mapping[str, object], spelling: TraceColumns, line: int, problems: LineProblems) -> None:
     time = "a date and time" if spelling.unit == "date" else f"a number of {spelling.unit}"
     for name, right, wanted in (
-        (spelling.time, _seconds(cells.get(spelling.time), spelling.unit), time),
+        (spelling.time, seconds_of(cells.get(spelling.time), spelling.unit), time),
         (spelling.input, whole_count(cells.get(spelling.input)), "a whole number from 0"),
         (spelling.output, whole_count(cells.get(spelling.output)), "a whole number from 0"),
         ("hash_ids", _blocks(cells.get("hash_ids")), "a list of whole numbers"),
@@ -183,7 +198,8 @@ def _note_wrong(cells: Mapping[str, object], spelling: TraceColumns, line: int, 
             problems.note(line, message, field=name)
 
 
-def _seconds(value: object, unit: _Unit) -> float | None:
+def seconds_of(value: object, unit: _Unit) -> float | None:
+    """Return a time of a recording in seconds; None for what is none."""
     if unit == "date":
         if not isinstance(value, str):
             return None
@@ -200,7 +216,7 @@ def _seconds(value: object, unit: _Unit) -> float | None:
 
 def seconds_of_ms(value: object) -> float | None:
     """Return a time in milliseconds, as Mooncake's traces have it, in seconds; None for what is none."""
-    return _seconds(value, "ms")
+    return seconds_of(value, "ms")
 
 
 def _number(value: object) -> float | None:
@@ -245,15 +261,17 @@ class Dataset:
         times_s: When each came, in seconds from the first, ascending; empty where times were not requested.
         turns: How many turns each conversation has, whose turns are `pairs` in order; empty of single requests.
         delays_s: How long the user thought before each of them, in seconds; empty where no line has it.
+        conversations_per_session: Those of an agent and its sub-agents.
     """
 
     pairs: tuple[tuple[int, int], ...] = field(default=(), repr=False)
     times_s: tuple[float, ...] = field(default=(), repr=False)
     turns: tuple[int, ...] = field(default=(), repr=False)
     delays_s: tuple[float, ...] = field(default=(), repr=False)
+    conversations_per_session: float = 1.0
 
 
-class _Row(NamedTuple):
+class LengthRow(NamedTuple):
     """A request, or a turn: `opening` is whether it is the first of its line."""
 
     input_tokens: int
@@ -274,13 +292,13 @@ def read_dataset(path: Path, *, timed: bool = False) -> Dataset:
         BenchError: SEA510, with every bad line.
     """
     problems = LineProblems(path.as_posix(), RULE)
-    kept: list[_Row] = []
+    kept: list[LengthRow] = []
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            is_csv = path.suffix.lower() == ".csv"
-            rows = _json_rows(file, problems, timed=timed)
-            if is_csv:
-                rows = (_Row(row.tokens_in, row.tokens_out, row.at_s) for row in csv_rows(file, problems))
+            lines = objects_of(file, problems)
+            rows = (row for line, one in lines for row in _rows_of(one, line, problems, timed=timed))
+            if path.suffix.lower() == ".csv":
+                rows = (LengthRow(row.tokens_in, row.tokens_out, row.at_s) for row in csv_rows(file, problems))
             kept += (row for row in rows if min(row.input_tokens, row.output_tokens) > 0 or not row.opening)
     except OSError as unread:
         problems.note(0, f"can't be read: {unread.strerror}")
@@ -291,13 +309,13 @@ def read_dataset(path: Path, *, timed: bool = False) -> Dataset:
             problems.note(0, "no request has a prompt and an answer")
     problems.raise_if_any()
     if not all(row.opening for row in kept):
-        return _conversing(kept)
+        return conversing(kept)
     return _busiest(kept) if timed else Dataset(pairs=sampled([row[:2] for row in kept]))
 
 
-def _conversing(rows: Sequence[_Row]) -> Dataset:
+def conversing(rows: Sequence[LengthRow]) -> Dataset:
     """Return conversations; of more than 512 turns, some that have as many tokens as all of them, evenly spaced."""
-    conversations: list[list[_Row]] = []
+    conversations: list[list[LengthRow]] = []
     for row in rows:
         if row.opening:
             conversations.append([])
@@ -314,7 +332,7 @@ def _conversing(rows: Sequence[_Row]) -> Dataset:
     )
 
 
-def _busiest(rows: Sequence[_Row]) -> Dataset:
+def _busiest(rows: Sequence[LengthRow]) -> Dataset:
     """Return the requests in order of time; of more than 512, those 512 that came in the shortest time."""
     ordered = sorted(((row.at_s or 0.0, row[:2]) for row in rows), key=lambda row: row[0])
     last = min(MOST_PAIRS, len(ordered)) - 1
@@ -333,22 +351,7 @@ def sampled(pairs: Sequence[tuple[int, int]], most: int = MOST_PAIRS) -> tuple[t
     return tuple(ordered[(2 * place + 1) * len(ordered) // (2 * most)] for place in range(most))
 
 
-def _json_rows(file: TextIO, problems: LineProblems, *, timed: bool) -> Iterator[_Row]:
-    for number, line in enumerate(file, start=1):
-        if not line.strip():
-            continue
-        try:
-            document: object = json.loads(line)
-        except (ValueError, RecursionError) as malformed:
-            problems.note(number, why_not_json(malformed))
-            continue
-        if isinstance(document, dict):
-            yield from _rows_of(document, number, problems, timed=timed)
-        else:
-            problems.note(number, "not a JSON object")
-
-
-def _rows_of(document: dict[str, object], line: int, problems: LineProblems, *, timed: bool) -> Iterator[_Row]:
+def _rows_of(document: dict[str, object], line: int, problems: LineProblems, *, timed: bool) -> Iterator[LengthRow]:
     if "turns" not in document:
         yield from _row_of(document, line, problems, timed=timed)
         return
@@ -362,7 +365,7 @@ def _rows_of(document: dict[str, object], line: int, problems: LineProblems, *, 
             yield from _turn_of(turn, line, problems, opening=place == 0)
 
 
-def _turn_of(turn: object, line: int, problems: LineProblems, *, opening: bool) -> Iterator[_Row]:
+def _turn_of(turn: object, line: int, problems: LineProblems, *, opening: bool) -> Iterator[LengthRow]:
     if not isinstance(turn, dict):
         problems.note(line, "a turn is not an object", field="turns")
         return
@@ -376,7 +379,7 @@ def _turn_of(turn: object, line: int, problems: LineProblems, *, opening: bool) 
         yield row._replace(delay_s=delay_s, opening=opening)
 
 
-def _row_of(document: dict[str, object], line: int, problems: LineProblems, *, timed: bool) -> Iterator[_Row]:
+def _row_of(document: dict[str, object], line: int, problems: LineProblems, *, timed: bool) -> Iterator[LengthRow]:
     names = next((names for names in SPELLINGS if any(name in document for name in names)), SPELLINGS[0])
     counts = [whole_count(document.get(name)) for name in names]
     prompt, answer = counts
@@ -385,7 +388,7 @@ def _row_of(document: dict[str, object], line: int, problems: LineProblems, *, t
         wrong = "missing" if "timestamp" not in document else "not a number of ms"
         problems.note(line, wrong, field="timestamp", hint="recorded arrivals need the time of every request, in ms")
     if prompt is not None and answer is not None:
-        yield _Row(prompt, answer, at_s)
+        yield LengthRow(prompt, answer, at_s)
         return
     for name, count in zip(names, counts, strict=True):
         if count is None:

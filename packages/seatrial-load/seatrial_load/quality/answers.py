@@ -1,6 +1,6 @@
-"""Sends an endpoint the prompts of an evaluation set: greedy, the same seed, each answer with its log-probabilities.
+"""Sends an endpoint prompts: those of an evaluation set greedily, with the same seed and log-probabilities.
 
-The answers aren't streamed: SageMaker gives a model 60 s for each.
+Answers that are whole have 60 s on SageMaker, streamed ones 8 minutes.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from seatrial_load.client.event_loop import Wave, run_wave
 from seatrial_load.client.request_writer import SCHEMAS, request_writer
 from seatrial_load.decode.exchange import Exchange, Inbox, limits_of
 from seatrial_load.decode.failure import Failure
-from seatrial_load.decode.response import record_of
+from seatrial_load.decode.response import record_of, whole_body
 from seatrial_load.documents.request import Workload
 from seatrial_load.documents.result import EvaluationAnswer
-from seatrial_load.payload.answer import read_answer
+from seatrial_load.payload.answer import read_answer, was_cut
 from seatrial_load.payload.json_text import AnswerError
 from seatrial_load.payload.request import Options, request_body
 from seatrial_load.prompts.synthetic import RawBody
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from seatrial_load.aws.credentials import CredentialSource
     from seatrial_load.client.connection import Dial
     from seatrial_load.client.request_writer import RequestWriter
-    from seatrial_load.documents.request import EvaluationPrompt, PayloadSchema, QualityFloor, TrialTarget
+    from seatrial_load.documents.request import Api, EvaluationPrompt, PayloadSchema, QualityFloor, TrialTarget
     from seatrial_load.documents.result import QualityResult
     from seatrial_load.payload.answer import Completion
     from seatrial_load.prompts.synthetic import Content
@@ -46,6 +46,7 @@ LONGEST_ASKING_S: Final = 420.0
 # Requests in flight: few, so that nothing queues and a loaded batch changes few answers.
 MOST_AT_ONCE: Final = 4
 TIMEOUT_S: Final = 60.0
+STREAM_TIMEOUT_S: Final = 480.0
 RETRIES: Final = 5
 SEED: Final = 1  # TGI takes no 0
 NO_LOG_PROBABILITY: Final = -9999.0  # vLLM's for a token whose log-probability is unknown
@@ -58,6 +59,7 @@ class QualityTools:
     Attributes:
         credentials: Sign the requests; None is the process's own.
         dial: Starts a connection; None connects to the target's address.
+        tell: Called every five seconds with the number of requests that ended.
     """
 
     clock: Callable[[], float] = time.perf_counter
@@ -65,6 +67,7 @@ class QualityTools:
     credentials: CredentialSource | None = None
     dial: Dial | None = None
     should_stop: ShouldStop | None = None
+    tell: Callable[[int], None] | None = None
 
 
 EVERYDAY: Final = QualityTools()
@@ -72,18 +75,19 @@ EVERYDAY: Final = QualityTools()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Questions:
-    """The bodies of the requests."""
+    """The bodies of the requests; `options` are each prompt's, in their order."""
 
     prompts: Sequence[EvaluationPrompt]
     schema: PayloadSchema
-    most_tokens: int
+    options: Sequence[Options]
 
     def content(self, index: int, turn: int = 0) -> Content:  # noqa: ARG002 (prompts are sent one by one)
-        prompt = self.prompts[index % len(self.prompts)]
-        return RawBody(json.loads(evaluation_body(self.schema, prompt, self.most_tokens)))
+        place = index % len(self.prompts)
+        content = prompt_content(self.prompts[place])
+        return RawBody(json.loads(request_body(SCHEMAS[self.schema], content, self.options[place])))
 
-    def output_tokens(self, _index: int) -> int:
-        return self.most_tokens
+    def output_tokens(self, index: int) -> int:
+        return self.options[index % len(self.prompts)].max_tokens or 1
 
     def input_tokens(self, _index: int) -> int | None:
         return None
@@ -98,11 +102,19 @@ def collect_answers(
     prompts: Sequence[EvaluationPrompt],
     *,
     most_tokens: int,
+    options: Sequence[Options] = (),
+    stream: bool = False,
+    api: Api = "invoke",
     streams: int = MOST_AT_ONCE,
     within_s: float,
     tools: QualityTools = EVERYDAY,
 ) -> tuple[EvaluationAnswer, ...]:
     """Send every prompt once; what fails is repeated where that helps, and then is an answer with a failure.
+
+    Args:
+        most_tokens: Tokens that an answer may have.
+        options: Of each prompt, each with a limit on tokens up to `most_tokens`; none for an evaluation set's.
+        stream: Whether answers are requested as they are made.
 
     Returns:
         One answer for each prompt, in their order.
@@ -110,8 +122,9 @@ def collect_answers(
     Raises:
         BenchError: SEA501, SEA503 or SEA504, as `request_writer` and `socket_addresses` do.
     """
-    questions = _Questions(prompts=prompts, schema=schema, most_tokens=most_tokens)
-    workload = Workload(input_tokens=1, output_tokens=most_tokens, schema=schema, stream=False)
+    options = options or (_greedy(most_tokens),) * len(prompts)
+    questions = _Questions(prompts=prompts, schema=schema, options=options)
+    workload = Workload(input_tokens=1, output_tokens=most_tokens, schema=schema, stream=stream, api=api)
     return _Run(target, workload, questions, tools, tools.clock() + within_s).answers(streams)
 
 
@@ -141,15 +154,17 @@ class _Run:
             return ()
         writer = self._writer(offset_s)
         dial = self.tools.dial or dialer(writer.address, socket_addresses(writer.address))
+        tell = self.tools.tell
         wave = Wave(
             streams=min(streams, requests),
             requests=requests,
-            timeout_s=TIMEOUT_S,
+            timeout_s=STREAM_TIMEOUT_S if self.workload.stream else TIMEOUT_S,
             deadline_s=self.deadline_s,
             first_index=first,
             max_retries=RETRIES,
             stop=self.tools.should_stop,
             limits=limits_of(self.workload, requests),
+            tell=tell,
         )
         return run_wave(wave, writer, dial, clock=self.tools.clock).every
 
@@ -161,23 +176,27 @@ class _Run:
         name = self.questions.prompts[index].id
         if exchange is None:
             return EvaluationAnswer(id=name, text="", failure="not sent: the time was over")
-        record, retried = record_of(exchange, stream=False, secret=secret), len(exchange.retried)
+        stream, retried = self.workload.stream, len(exchange.retried)
+        record = record_of(exchange, stream=stream, secret=secret)
         failure, completion = f"{record.error}: {record.detail}" if record.error else "", None
         if not failure:
             try:
-                body = b"".join(part for _, part in exchange.inbox.body)
-                completion = read_answer(SCHEMAS[self.questions.schema], body)
+                completion = read_answer(SCHEMAS[self.questions.schema], whole_body(exchange.inbox))
             except AnswerError as malformed:
                 failure = f"protocol: {malformed.problems[0].message}"
         if completion is None:
             return EvaluationAnswer(id=name, text="", failure=failure, retried=retried, engine=record.engine)
-        return replace(evaluation_answer(name, completion), retried=retried, engine=record.engine)
+        cut = bool(was_cut(completion, self.questions.output_tokens(index)))
+        return replace(evaluation_answer(name, completion), retried=retried, engine=record.engine, cut=cut)
 
 
 def evaluation_body(schema: PayloadSchema, prompt: EvaluationPrompt, most_tokens: int) -> bytes:
     """Write the body of a prompt: greedy, with log-probabilities."""
-    options = Options(max_tokens=most_tokens, temperature=0, seed=SEED, log_probabilities=True)
-    return request_body(SCHEMAS[schema], prompt_content(prompt), options)
+    return request_body(SCHEMAS[schema], prompt_content(prompt), _greedy(most_tokens))
+
+
+def _greedy(most_tokens: int) -> Options:
+    return Options(max_tokens=most_tokens, temperature=0, seed=SEED, log_probabilities=True)
 
 
 def evaluation_answer(name: str, completion: Completion) -> EvaluationAnswer:

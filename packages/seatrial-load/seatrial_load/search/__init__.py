@@ -86,7 +86,7 @@ def why_stop(levels: Sequence[LevelResult]) -> Stop | None:
         return Stop(reason=StopReason.NO_SUCCESS, because=because)
     at = f"last at concurrency {last.concurrency} per copy"
     if [level.valid for level in levels[-2:]] == [False, False]:
-        because = f"the client was the limit twice in a row, {at}: {last.void_because}"
+        because = f"the client was the limit twice in a row, {at}: {last.invalid_because}"
         return Stop(reason=StopReason.CLIENT_LIMIT, because=because)
     falling = [not after.meets_slo and _throughput(after) < _throughput(before) for before, after in pairwise(levels)]
     if last.valid and falling[-2:] == [True, True]:

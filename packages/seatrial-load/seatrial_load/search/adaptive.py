@@ -216,7 +216,9 @@ def _hopeless(view: View) -> Stop | None:
         because = f"no request succeeded at concurrency {_listed(view.dead)} per copy"
         return Stop(reason=StopReason.NO_SUCCESS, because=because)
     if view.void and (len(view.void) >= MOST_VOID or view.void[0].concurrency <= view.bottom):
-        because = f"the client was the limit at concurrency {_listed(view.void)} per copy: {view.void[0].void_because}"
+        because = (
+            f"the client was the limit at concurrency {_listed(view.void)} per copy: {view.void[0].invalid_because}"
+        )
         return Stop(reason=StopReason.CLIENT_LIMIT, because=because)
     return None
 

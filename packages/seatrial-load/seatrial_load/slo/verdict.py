@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from seatrial_base.field_facts import made_of
 from seatrial_base.units import fine_percent, tenths
 from seatrial_load.documents.distribution import Interval
-from seatrial_load.documents.result import Change, Comparison, LevelResult, Verdict, loads_words
+from seatrial_load.documents.result import Change, Comparison, LevelResult, RandomArrivals, Verdict, loads_words
 from seatrial_load.knee import cost_at, without_price
 from seatrial_load.measure.interval import CONFIDENCE, is_share_above
 from seatrial_load.metrics.counts import nothing_answered, outcome_sentence
@@ -28,6 +30,7 @@ _SAY_NOTHING: Final[tuple[DoubtKind, ...]] = ("blank", "repeated")
 # What a local engine's random weights do by nature.
 _OF_RANDOM_WEIGHTS: Final[frozenset[DoubtKind]] = frozenset({"same_text"})
 _ROUNDING: Final = 1e-9
+NEAR_RATE: Final = 0.1  # of the gate's throughput, that a rate may be off at which TTFT tells of it
 SeenT = TypeVar("SeenT", "LevelResult", "Unmeasured")
 WITHOUT_INTERVAL = 2.0  # times the tolerance, where no interval separates noise from change (an assumption)
 
@@ -124,6 +127,33 @@ def up_to_gate(seen: Sequence[SeenT], load: Load) -> tuple[SeenT, ...]:
     return tuple(part for part in seen if _rate(part) <= gate * (1 + _ROUNDING))
 
 
+def gate_level(request: TrialRequest, levels: Sequence[LevelResult]) -> LevelResult | None:
+    """Return the level of the gate; None where it was not measured."""
+    offered = [level for level in up_to_gate(levels, request.load) if level.is_open]
+    at_gate = (level for level in levels if level.concurrency == request.gate_concurrency)
+    return offered[-1] if offered else next(at_gate, None)
+
+
+def gate_rate_per_s(request: TrialRequest, levels: Sequence[LevelResult]) -> float | None:
+    """Return what the gate answered per second, where an objective is on TTFT; None else, or where it is void."""
+    level = gate_level(request, levels)
+    is_bound = any(objective.metric == "ttft_ms" for objective in request.objectives)
+    return level.requests_per_s or None if level is not None and level.valid and is_bound else None
+
+
+def measured_at_random(request: TrialRequest, levels: Sequence[LevelResult]) -> RandomArrivals | None:
+    """Return TTFT at the level of Poisson arrivals nearest to the gate's throughput; None without a near one."""
+    rate = gate_rate_per_s(request, levels)
+    if rate is None:
+        return None
+    known = (
+        made_of(RandomArrivals, level, rate_per_s=at, apart=abs(at / rate - 1), source="measured")
+        for level in levels
+        if level.arrival == "poisson" and level.valid and level.ttft_ms and (at := level.offered_load)
+    )
+    return min((each for each in known if each.apart <= NEAR_RATE), key=attrgetter("apart"), default=None)
+
+
 def _verdict_at(
     gate_concurrency: int,
     levels: Sequence[LevelResult],
@@ -144,7 +174,7 @@ def _verdict_at(
         if verdict.status == proof:
             return verdict
     loads = ((f"{level.offered_load:g}/s" if level.is_open else f"{level.concurrency}", level) for level in levels)
-    named = (load if level.valid else f"{load} (void: {level.void_because})" for load, level in loads)
+    named = (load if level.valid else f"{load} ({level.mark}: {level.invalid_because})" for load, level in loads)
     measured = ", ".join(named) or "none"
     return Verdict(status="inconclusive", because=f"{preface}; measured levels: {measured}", checks=())
 
@@ -189,7 +219,25 @@ def _rate(seen: LevelResult | Unmeasured) -> float:
 def _preface(gate_concurrency: int, cut: Unmeasured | None) -> str:
     if cut is None:
         return f"concurrency {gate_concurrency} per copy was not measured"
-    return f"{cut.place} was not measured: {cut.because}; {outcome_sentence(cut)}"
+    how = "cut" if cut.succeeded else "not measured"
+    return f"{cut.place} was {how}: {cut.because}; {outcome_sentence(cut)}"
+
+
+def with_cut_level(verdict: Verdict, request: TrialRequest, levels: Sequence[LevelResult]) -> Verdict:
+    """Return an inconclusive verdict with what was measured at the gate before that level was cut; it proves nothing.
+
+    Args:
+        levels: All levels; of an open loop, the one at the highest rate up to the gate's decides.
+    """
+    reached = [level for level in up_to_gate(levels, request.load) if level.succeeded]
+    if reached and reached[-1].is_open:
+        reached = reached[-1:]
+    else:
+        reached = [level for level in reached if level.concurrency == request.gate_concurrency]
+    if verdict.status != "inconclusive" or verdict.checks or not reached or not reached[0].cut:
+        return verdict
+    checks = checks_of(reached[0], request.objectives, request.gate.confidence)
+    return replace(verdict, checks=tuple(replace(check, met=None) for check in checks))
 
 
 def with_error_rate(verdict: Verdict, levels: Sequence[LevelResult], gate: Gate) -> Verdict:
@@ -233,7 +281,7 @@ def no_success(level: LevelResult) -> str:
 def _verdict_of(level: LevelResult, objectives: Sequence[Objective], preface: str, confidence: float) -> Verdict:
     checks = checks_of(level, objectives, confidence) if level.succeeded else ()
     if not level.valid:
-        because = f"{preface}the level at {level.place} is void: {level.void_because}"
+        because = f"{preface}the level at {level.place} is {level.mark}: {level.invalid_because}"
         unproven = tuple(replace(check, met=None) for check in checks)
         return Verdict(status="inconclusive", because=because, checks=unproven)
     if not level.succeeded:
@@ -277,7 +325,8 @@ def compare_with_baseline(now: TrialResult, before: TrialResult | None, *, basel
 
     Both must be of one endpoint and environment, of the same workload, kind of load and number of copies. They are
     compared at the levels that both measured without the client limiting them: at the gate, and where the last release
-    met its SLO, since past that it promised nothing. A number is worse when it is worse by more than the request's
+    met its SLO, since past that it promised nothing. One that was cut is compared, and changes only where the intervals
+    are apart. A number is worse when it is worse by more than the request's
     `regression_tolerance` and its interval doesn't overlap with the one before; where an interval is missing, when it
     is worse by more than twice the tolerance.
     """
@@ -299,7 +348,7 @@ def compare_with_baseline(now: TrialResult, before: TrialResult | None, *, basel
     if now.engine_note or before.engine_note:
         priced = without_price(now.request), without_price(before.request)  # a local engine's speed is no GPU's
     compared = [
-        _changed(level, earlier, measure, now.request.gate)
+        _changed(level, earlier, measure, now.request.gate, is_cut=bool(level.cut or base.cut))
         for level, base in pairs
         for earlier, measure in _pairs_of(*priced, level, base)
     ]
@@ -338,12 +387,12 @@ def _difference(now: TrialRequest, before: TrialRequest) -> str | None:
 
 def _common_levels(now: TrialResult, before: TrialResult) -> list[tuple[LevelResult, LevelResult]]:
     """Pair the levels to compare, the gate's first."""
-    earlier = {level.offered_load: level for level in before.levels if level.valid and level.succeeded}
+    earlier = {level.offered_load: level for level in before.levels if level.void is None and level.succeeded}
     gate = now.request.gate_concurrency
     pairs = [
         (level, earlier[level.offered_load])
         for level in now.levels
-        if level.valid and level.succeeded and level.offered_load in earlier
+        if level.void is None and level.succeeded and level.offered_load in earlier
     ]
     wanted = [(level, base) for level, base in pairs if base.meets_slo or level.concurrency == gate]
     return sorted(wanted, key=lambda pair: pair[0].concurrency != gate)
@@ -394,13 +443,14 @@ def _cost_interval(request: TrialRequest, level: LevelResult) -> Interval | None
     return Interval(low=low, high=high)
 
 
-def _changed(level: LevelResult, before: _Measure, after: _Measure, gate: Gate) -> tuple[Change, bool]:
+def _changed(level: LevelResult, before: _Measure, after: _Measure, gate: Gate, *, is_cut: bool) -> tuple[Change, bool]:
     """Compare one number; also return whether it changed beyond tolerance and noise, for the worse or the better."""
     difference = after.value - before.value
     apart = _are_apart(before, after, rose=difference > 0)
     tolerance = gate.regression_tolerance * (WITHOUT_INTERVAL if apart is None else 1.0)
     beyond = abs(difference) > tolerance * before.value
-    changed = beyond and apart is not False
+    # An interval of a cut level that has no end is no interval of noise: nothing is known beyond.
+    changed = beyond and (apart is True if is_cut else apart is not False)
     worse = changed and (difference < 0) == after.more_is_better
     share = difference / before.value if before.unit != "%" else difference
     by = f" ({share * 100:+.1f} %)" if before.unit != "%" and difference else ""
@@ -416,7 +466,7 @@ def _changed(level: LevelResult, before: _Measure, after: _Measure, gate: Gate) 
         share=share,
         worse=worse,
         better=changed and not worse,
-        sentence=f"{after.name} at {level.place} {_moved(before, after)}{by}: {side}",
+        sentence=f"{after.name} at {level.place}{' (cut)' if is_cut else ''} {_moved(before, after)}{by}: {side}",
     )
     return change, changed
 

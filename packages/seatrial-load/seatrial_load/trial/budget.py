@@ -49,11 +49,13 @@ def budget_over(request: TrialRequest) -> Stop:
 
 
 def live_request(request: TrialRequest, progress: TrialProgress) -> TrialRequest:
-    """Return the request with the number of copies that was proven live; as it is, where none was.
+    """Return the request with what the trial has found out: the field of the limit of tokens, and the live copies.
 
     A level opens its concurrency for every copy, what a trial costs is the price of all of them, and rates for a number
     of copies become those of the live ones. A request with the live number stays as it is.
     """
+    if (key := progress.max_tokens_key) != request.workload.max_tokens_key:
+        request = replace(request, workload=replace(request.workload, max_tokens_key=key))
     live = progress.live.copy_count
     if not progress.live.proven or live is None or live < 1 or live == request.copy_count:
         return request

@@ -29,7 +29,7 @@ from seatrial_load.documents.result import (
     TrialResult,
     Verdict,
 )
-from seatrial_load.documents.stop import StopReason
+from seatrial_load.documents.stop import Stop, StopReason
 from seatrial_load.knee import blended_cost_at, cost_at, fallback_target, knees_of, scaling_target, without_price
 from seatrial_load.metrics.counts import nothing_answered, outcome_sentence
 from seatrial_load.metrics.level import with_queue_share
@@ -39,10 +39,12 @@ from seatrial_load.slo.verdict import (
     compare_with_baseline,
     grave_doubts,
     inconclusive,
+    measured_at_random,
     no_success_at,
     saying_nothing,
     up_to_gate,
     verdict_at,
+    with_cut_level,
     with_error_rate,
     with_regression,
 )
@@ -72,7 +74,6 @@ if TYPE_CHECKING:
         ServiceOverhead,
         UsersLoad,
     )
-    from seatrial_load.documents.stop import Stop
     from seatrial_load.knee import ScalingTarget
 
 
@@ -203,6 +204,13 @@ def conclude_trial(
     return replace(result, comparison=comparison, verdict=with_regression(result.verdict, comparison, request.gate))
 
 
+def result_so_far(request: TrialRequest, progress: TrialProgress) -> TrialResult:
+    """Return the result of the levels so far of a trial that goes on: it proves nothing."""
+    stop = Stop(reason=StopReason.CANCELLED, because="the trial was not over")
+    result = _judged(live_request(request, progress), replace(progress, stopped=stop), stop, None)
+    return replace(result, verdict=inconclusive(result.verdict, stop.because))
+
+
 def _quality(
     request: TrialRequest, progress: TrialProgress, tools: Tools, doubt: _Doubt | None
 ) -> QualityResult | None:
@@ -212,7 +220,7 @@ def _quality(
         return None
     if doubt is not None:
         return unmeasured_quality(floor, doubt.because)
-    if stopped is not None and stopped.reason.is_guarded:
+    if stopped is not None and (stopped.reason.is_guarded or stopped.reason == StopReason.CANCELLED):
         return unmeasured_quality(floor, stopped.because)
     return measure_quality(
         floor,
@@ -251,9 +259,10 @@ class _Doubt:
 
 
 def _judged(request: TrialRequest, progress: TrialProgress, stop: Stop, doubt: _Doubt | None) -> TrialResult:
-    levels = with_queue_share(distinct_levels(progress.levels))
-    knees = knees_of(request, levels) if request.manner == "load" else ()
-    target = _target(request, levels, knees, stop, doubt)
+    levels = with_queue_share(distinct_levels((*progress.cut, *progress.levels)))
+    whole = tuple(level for level in levels if not level.cut)
+    knees = knees_of(request, whole) if request.manner == "load" else ()
+    target = _target(request, whole, knees, stop, doubt)
     priced = without_price(request) if progress.engine_note else request
     return made_of(
         TrialResult,
@@ -263,7 +272,7 @@ def _judged(request: TrialRequest, progress: TrialProgress, stop: Stop, doubt: _
         duration_s=progress.elapsed_s,
         levels=levels,
         knees=knees,
-        verdict=_verdict(request, progress, levels, doubt),
+        verdict=with_cut_level(_verdict(request, progress, whole, doubt), request, levels),
         target_concurrency_per_copy=target.concurrency_per_copy,
         target_detector=target.detector,
         target_because=target.because,
@@ -271,6 +280,7 @@ def _judged(request: TrialRequest, progress: TrialProgress, stop: Stop, doubt: _
         blended_usd_per_million_tokens=blended_cost_at(priced, target.at),
         stopped=stop,
         users=None,  # `conclude_trial` adds them
+        random_arrivals=measured_at_random(request, levels),
         seatrial_version=__version__,
     )
 
@@ -279,15 +289,15 @@ def _target(
     request: TrialRequest, levels: Sequence[LevelResult], knees: Sequence[Knee], stop: Stop, doubt: _Doubt | None
 ) -> ScalingTarget:
     if doubt is not None:
-        return fallback_target(request, doubt.because)
+        return fallback_target(request, doubt.because, levels)
     if request.manner != "load":
-        return fallback_target(request, "no knee was sought")
+        return fallback_target(request, "no knee was sought", levels)
     if request.load.rates_for_copies is not None and len(up_to_gate(levels, request.load)) == len(levels):
         if request.load.gate_rate_per_s is None:
-            return fallback_target(request, "no knee was sought: the rates end at the planned one")
+            return fallback_target(request, "no knee was sought: the rates end at the planned one", levels)
         planned = "the planned rate" if levels else "a rate"
         because = f"no knee was found: {planned} was the highest that was measured ({stop.because})"
-        return fallback_target(request, because)
+        return fallback_target(request, because, levels)
     return scaling_target(request, levels, knees)
 
 

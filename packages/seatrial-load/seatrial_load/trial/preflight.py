@@ -8,27 +8,31 @@ model loads.
 
 from __future__ import annotations
 
+import json
 import math
 import time
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeAlias
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from seatrial_base.errors import BenchError
 from seatrial_base.field_facts import made_of
+from seatrial_base.findings import Finding, Place
 from seatrial_load.aws.clock_skew import probe_clock
 from seatrial_load.aws.cloudwatch import unknown_overhead, users_load
 from seatrial_load.aws.deployment_check import DENIED_PATIENCE_S, DENIED_POLL_S, asking, not_proven, prove_live
 from seatrial_load.client.event_loop import Wave, run_wave
 from seatrial_load.decode.exchange import Exchange, Inbox, limits_of
-from seatrial_load.decode.failure import Failure
-from seatrial_load.decode.response import NO_MODEL_HEADER, record_of
+from seatrial_load.decode.failure import Failure, listed_models, masked, refused_fields
+from seatrial_load.decode.response import NO_MODEL_HEADER, exchange_failure, record_of
 from seatrial_load.decode.timed_answer import ANYTHING
+from seatrial_load.documents.options import OPTIONS
 from seatrial_load.documents.progress import TrialMessage, TrialProgress
 from seatrial_load.documents.request_checks import check_trial_request
 from seatrial_load.documents.stop import Stop, StopReason
 from seatrial_load.health.self_calibration import calibrate_client
 from seatrial_load.metrics.counts import doubts_of, oddities_of, unmeasured_of
-from seatrial_load.prompts.synthetic import BELOW_THE_LIMIT, FIRST_WORDS_PER_TOKEN, calibrated, is_too_long
+from seatrial_load.prompts.synthetic import BELOW_THE_LIMIT, FIRST_WORDS_PER_TOKEN, RawBody, calibrated, is_too_long
 from seatrial_load.trial.budget import (
     VERIFICATION_REQUESTS,
     adds_load,
@@ -199,6 +203,8 @@ def _copies(described: DescribeInferenceComponentOutputTypeDef) -> int:
 WAKE_SHARE = 0.5  # of the budget: the rest is for measuring
 # Single requests at most that correct the length of the prompts, before the warm-up and after it.
 MOST_CORRECTIONS = 4
+NAMING = (HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY)  # refusals that name a field
+MOST_NAMED = 20  # models of a server, in a message
 # Share by which the mean prompt of the warm-up may miss the workload's length.
 LENGTH_TOLERANCE = 0.1
 
@@ -218,11 +224,42 @@ def open_trial(
 
     Raises:
         BenchError: SEA501 impossible request, SEA502 the live endpoint isn't this deployment's, SEA503 no credentials,
-            SEA504 the endpoint's URL can't be used, SEA616 the embedded AWS has no OpenAI API, SEA509 or SEA510 a
-            bad line of the prompts' file.
+            SEA504 the endpoint's URL can't be used, SEA535 a server refuses fields, SEA616 the embedded AWS has no
+            OpenAI API, SEA509 or SEA510 a bad line of the prompts' file.
     """
     check_trial_request(request)
     return _Opening.of(request, tools, should_stop, waited_s).progress()
+
+
+def with_model(request: TrialRequest, tools: Tools) -> TrialRequest:
+    """Return the trial of a server with the model that it lists, where the request names none; as it is elsewhere.
+
+    Raises:
+        BenchError: SEA536 the server has several models, SEA537 it lists none; SEA503 or SEA504, as for its requests.
+    """
+    if request.target.kind != "openai" or request.target.model is not None:
+        return request
+    writer = tools.writer(request, started_at="")
+    first = writer.prompts.content(0) if request.workload.source == "jsonl" else ""
+    if isinstance(first, RawBody) and "model" in first.document:
+        return request
+    path = writer.address.path.removesuffix("/completions").removesuffix("/chat")
+    headers = "".join(f"{name}: {value}\r\n" for name, value in writer.headers.items())
+    wave = Wave.of(request.load, streams=1, requests=1, deadline_s=tools.clock() + request.load.request_timeout_s)
+    written = f"GET {path}/models HTTP/1.1\r\n{headers}\r\n".encode()
+    (exchange,) = run_wave(wave, lambda _: written, tools.dial_to(writer), clock=tools.clock).every
+    names = listed_models(b"".join(data for _, data in exchange.inbox.body))
+    if len(names) == 1:
+        (model,) = names
+        return replace(request, endpoint=model, target=replace(request.target, endpoint_name=model, model=model))
+    place, hint = Place.at("trial request", "target.model"), "name the model: --model NAME"
+    if names:
+        more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+        message = f"the server has several models: {', '.join(names[:MOST_NAMED])}{more}"
+        raise BenchError([Finding("SEA536", place, message, hint)])
+    failure = exchange_failure(exchange)
+    why = "" if failure is None else f": {masked(failure.detail, writer.secret)}"
+    raise BenchError([Finding("SEA537", place, f"the server lists no model at {path}/models{why}", hint)])
 
 
 @dataclass(slots=True)
@@ -279,11 +316,13 @@ class _Opening:
     def _progress(
         self, live: LiveProof, *, client: ClientCalibration | None = None, stopped: Stop | None = None
     ) -> TrialProgress:
-        changes = {"elapsed_s": self._elapsed_s(), "unmeasured": self.seen}
+        key = self.request.workload.max_tokens_key
+        changes = {"elapsed_s": self._elapsed_s(), "unmeasured": self.seen, "max_tokens_key": key}
         return made_of(TrialProgress, self, live=live, client=client, stopped=stopped, **changes)
 
     def _probe(self) -> Exchange:
         probed = self._probed()
+        probed = replace(probed, exchange=self._with_known_fields(probed.exchange))
         head = probed.exchange.inbox.head
         if head is not None and NO_MODEL_HEADER in head.headers:
             message = "this is the embedded AWS, which has no OpenAI API"
@@ -297,6 +336,44 @@ class _Opening:
                 f"this machine's clock is {-probed.offset_s:+.0f} s off; requests are signed with the service's time"
             )
         return probed.exchange
+
+    def _with_known_fields(self, exchange: Exchange) -> Exchange:
+        """Repeat a server's first request without what it refuses, so that one message lists all of that.
+
+        Where it takes no `max_tokens`, `max_completion_tokens` limits the answers from now on.
+        """
+        refused: list[Finding] = []
+        while self.request.target.kind == "openai" and (names := self._refused_fields(exchange)):
+            for name in names:
+                if name == "max_tokens":
+                    workload = replace(self.request.workload, max_tokens_key="max_completion_tokens")
+                    self._say("the server takes no max_tokens: max_completion_tokens limits the answers")
+                else:
+                    refused.append(self._refused(name, exchange))
+                    if not (field := refused[-1].field):
+                        raise BenchError(refused)
+                    omitted: dict[str, Any] = {field.partition(".")[2]: True}
+                    workload = replace(self.request.workload, **omitted)
+                self.request = replace(self.request, workload=workload)
+            exchange = self._one()
+        if refused:
+            raise BenchError(refused)
+        return exchange
+
+    def _refused_fields(self, exchange: Exchange) -> tuple[str, ...]:
+        head, body = exchange.inbox.head, b"".join(data for _, data in exchange.inbox.body)
+        if head is None or head.status not in NAMING or is_too_long(self._record(exchange)):
+            return ()
+        sent = json.loads(self._writer(exchange.index)(exchange.index).partition(b"\r\n\r\n")[2])
+        return refused_fields(body, tuple(sent))
+
+    def _refused(self, name: str, exchange: Exchange) -> Finding:
+        flag, hint = next((row.flag for row in OPTIONS.values() if row.name == f"omits_{name}"), ""), ""
+        if isinstance(self._writer(exchange.index).prompts.content(exchange.index), RawBody) and "stream" not in name:
+            flag, hint = "", "the file of prompts has it"
+        place = Place.at("trial request", f"workload.omits_{name}" if flag else "")
+        hint = f"leave it out: {flag}" if flag else hint
+        return Finding("SEA535", place, f"the server refuses {name}: {self._record(exchange).detail}", hint)
 
     def _probed(self) -> Probed:
         """Send the first request; where AWS denies a deployment's own, again for a minute: its right may be young.

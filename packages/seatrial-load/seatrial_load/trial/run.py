@@ -135,24 +135,32 @@ class _Run:
         from_s, deadline_s = self._epoch_s(progress), self._deadline_s(progress, step)
         loaded = load_level(request, progress, step, deadline_s=deadline_s, should_stop=self._should_stop, tools=tools)
         if loaded.cut is not None:
-            return self._unmeasured(progress, step, loaded)
+            return self._cut_short(progress, step, loaded, from_s)
         absorbed = add_level(request, progress, step, tallied(request, step, loaded))
         absorbed = absorbed.with_level_time(from_s, self._epoch_s(progress))
         tools.watch(LevelEnded(level=absorbed.levels[-1], elapsed_s=self._trial_s()))
         return absorbed
 
-    def _unmeasured(self, progress: TrialProgress, step: NextLevel, loaded: LoadedLevel) -> TrialProgress:
-        # A level is left out, but for its outcome. Its prompts were sent, and must not be sent again to a cache that
-        # has them.
+    def _cut_short(self, progress: TrialProgress, step: NextLevel, loaded: LoadedLevel, from_s: float) -> TrialProgress:
+        # Its prompts were sent, and must not be sent again to a cache that has them. A cut level keeps its numbers,
+        # apart from those that decide.
         gone, pool = replace(progress, sent=progress.sent + loaded.sent), loaded.pool
+        because = budget_over(self._request).because
+        if pool.stopped is not None:
+            because = pool.stopped.because
+        elif pool.lost_because is not None:
+            because = f"the load generator failed: {pool.lost_because}"
+        elif self._only_run_is_over(progress):
+            because = f"this run's {self._pause_after_s:g} s ended"
         if pool.stopped is None:
-            because = budget_over(self._request).because
-            if pool.lost_because is not None:
-                because = f"the load generator failed: {pool.lost_because}"
-            elif self._only_run_is_over(progress):
-                because = f"this run's {self._pause_after_s:g} s ended"
             seen = unmeasured_level(self._request, progress, step, loaded, because)
             gone = replace(gone, unmeasured=(*gone.unmeasured, seen))
+        if loaded.measured:
+            (*_, level) = add_level(self._request, progress, step, tallied(self._request, step, loaded)).cut
+            because = f"{because} ({len(pool.over)} of {loaded.size.requests} requests had ended)"
+            level = replace(level, cut=because, from_s=from_s, to_s=self._epoch_s(progress))
+            gone = replace(gone, cut=(*gone.cut, level))
+            self._tools.watch(LevelEnded(level=level, elapsed_s=self._trial_s()))
         failed = pool.lost_because is not None or pool.stopped is not None
         if failed or not self._only_run_is_over(progress):
             return replace(gone, stopped=loaded.cut)

@@ -14,21 +14,23 @@ from typing import TYPE_CHECKING
 from seatrial_base.errors import BenchError
 from seatrial_base.field_facts import made_of
 from seatrial_base.units import MS_PER_S
-from seatrial_load.client.event_loop import Wave, WaveConversations
+from seatrial_load.client.event_loop import RecordedTurns, Wave, WaveConversations
 from seatrial_load.client.worker_pool import PoolOrder, load_with_workers
 from seatrial_load.decode.exchange import limits_of
 from seatrial_load.decode.response import answer_text
 from seatrial_load.documents.arrivals import REST_SHARE, arrivals_of, spread_starts
 from seatrial_load.documents.progress import LevelAdvanced
-from seatrial_load.documents.request import JUMPSTART_LEVELS, closed_loop, single_requests
+from seatrial_load.documents.request import JUMPSTART_LEVELS, closed_loop, replays_sessions, single_requests
 from seatrial_load.documents.result import LevelResult, SearchStep, load_words
-from seatrial_load.documents.stop import Stop, StopReason
+from seatrial_load.documents.stop import Stop, StopReason, Void, VoidReason
 from seatrial_load.health.client_health import void_of
 from seatrial_load.measure.interval import precision_of
 from seatrial_load.measure.lengths import conversations_of
 from seatrial_load.metrics.aggregate import tally_of
 from seatrial_load.metrics.counts import unmeasured_of
 from seatrial_load.metrics.level import level_of, level_size, turn_numbers
+from seatrial_load.metrics.request_metrics import split
+from seatrial_load.prompts.trace import TracePrompts
 from seatrial_load.search import ALL_MEASURED, NextLevel, Step, next_level
 from seatrial_load.trial.budget import adds_load, budget_over, left_s, live_request, next_sparing
 from seatrial_load.trial.dependencies import ShouldStop, Tools, go_on
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
     from seatrial_load.documents.result import Unmeasured
     from seatrial_load.metrics.aggregate import LevelTally
     from seatrial_load.metrics.level import LevelSize
+    from seatrial_load.prompts.synthetic import Prompts
 
 JUMPSTART_REQUESTS_PER_CONCURRENCY = 3
 JUMPSTART_TIMEOUT_S = 60.0
@@ -158,7 +161,7 @@ def _knee_known(request: TrialRequest, measured: Sequence[LevelResult], time_lef
     """Return why a rate beyond the gate is of no use, or can't be tried any more; None where it can."""
     last, load = measured[-1], request.load
     if not last.valid:
-        because = f"the client was the limit at {last.place}: {last.void_because}"
+        because = f"the client was the limit at {last.place}: {last.invalid_because}"
         return Stop(reason=StopReason.CLIENT_LIMIT, because=because)
     if request.objectives and not last.meets_slo:
         return Stop(reason=StopReason.GOAL_KNOWN, because=f"SLO missed at {last.place}")
@@ -195,7 +198,7 @@ def first_starts(request: TrialRequest, progress: TrialProgress, concurrency: in
 def rest_share(request: TrialRequest) -> float:
     """Return the longest pause between a response and the next request, as a share of the time that it took."""
     is_spread = request.load.start == "spread" and not arrivals_of(request.load).is_open
-    return REST_SHARE if is_spread else 0.0
+    return REST_SHARE if is_spread and not replays_sessions(request.workload) else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,7 +209,8 @@ class LoadedLevel:
         size: The planned requests.
         sent: Requests that the level had numbers for.
         offered_per_s: Requests per second of an open loop's schedule; None in a closed loop.
-        cut: Why the level doesn't count: the trial was stopped, or its time was over; None when it counts.
+        cut: Why the level ended before it had measured what it wanted: the trial was stopped, its time was over, or
+            load processes failed; None of a whole one.
     """
 
     pool: PoolResult
@@ -214,6 +218,11 @@ class LoadedLevel:
     sent: int
     offered_per_s: float | None
     cut: Stop | None
+
+    @property
+    def measured(self) -> int:
+        """Requests that had ended, without those of the ramp."""
+        return len(self.pool.over) - ended_ramp(self.pool, self.size.ramp)
 
 
 def load_level(
@@ -287,7 +296,10 @@ def _load(
     """Load a level, or the part of its conversations that is this worker's."""
     writer = tools.writer_of(request, progress)
     if (talks := wave_conversations(request, size, writer, progress.sent)) is not None:
-        wave = replace(wave, conversations=replace(talks, numbers=talks.numbers[part]))
+        recorded = recorded_turns(writer.prompts, progress.sent)
+        most = max(request.load.max_connections, wave.streams)
+        talks = replace(talks, numbers=talks.numbers[part])
+        wave = replace(wave, conversations=talks, recorded=recorded, most_streams=most)
     dial = tools.dial_to(writer)
     order = PoolOrder(wave=wave, stream=request.workload.stream, secret=writer.secret, terms=writer.terms)
     return load_with_workers(order, writer, lambda: dial, workers=workers, clock=tools.clock)
@@ -308,6 +320,26 @@ def wave_conversations(
     )
 
 
+def recorded_turns(prompts: Prompts, first: int) -> RecordedTurns | None:
+    """Return how the turns of a level follow each other, whose numbers begin at one; None where nothing recorded it."""
+    trace = prompts.trace if isinstance(prompts, TracePrompts) else None
+    if trace is None:
+        return None
+    later: dict[int, list[int]] = {}
+    for row, waits in enumerate(trace.waits):
+        for back in waits:
+            later.setdefault(row - back, []).append(back)
+
+    def place(number: int) -> int:
+        return (number - first) % len(trace)
+
+    return RecordedTurns(
+        waits=lambda number: [number - back for back in trace.waits[place(number)]] if trace.waits else [],
+        after=lambda number: [number + ahead for ahead in later.get(place(number), ())],
+        gap_s=lambda number: trace.gaps_s[place(number)],
+    )
+
+
 def level_numbers(request: TrialRequest, size: LevelSize, first: int) -> int:
     """Return how many numbers the requests of a level have; no open loop has conversations."""
     conversations = conversations_of(request.workload)
@@ -317,25 +349,43 @@ def level_numbers(request: TrialRequest, size: LevelSize, first: int) -> int:
 
 
 def tallied(request: TrialRequest, step: NextLevel, loaded: LoadedLevel) -> LevelTally:
-    """Sum up a loaded level."""
-    size, offered_per_s = loaded.size, loaded.offered_per_s
-    return _tally(request, loaded.pool, concurrency=step.concurrency, ramp=size.ramp, offered_per_s=offered_per_s)
+    """Sum up a loaded level; of one that was cut the requests that had ended, of which `measured` tells the number."""
+    size, offered_per_s, cut = loaded.size, loaded.offered_per_s, loaded.cut
+    return _tally(request, loaded.pool, cut, concurrency=step.concurrency, ramp=size.ramp, offered_per_s=offered_per_s)
 
 
 def _tally(
-    request: TrialRequest, pool: PoolResult, *, concurrency: int, ramp: int, offered_per_s: float | None
+    request: TrialRequest,
+    pool: PoolResult,
+    cut: Stop | None,
+    *,
+    concurrency: int,
+    ramp: int,
+    offered_per_s: float | None,
 ) -> LevelTally:
-    return tally_of(
-        pool.records,
+    last_s = max(record.sent_s for record in pool.over)
+    at_once = pool.evidence.streams if request.load.arrival == "closed" else len(pool.records)
+    tally = tally_of(
+        pool.over,
         concurrency=concurrency,
         objectives=request.objectives,
-        ramp=ramp,
+        ramp=min(ended_ramp(pool, ramp), len(pool.over) - 1),  # sessions that a failed turn ended send fewer
         arrival=request.load.arrival,
         protocol=request.load.protocol,
         offered_requests_per_s=offered_per_s,
         client=pool.evidence,
-        enough_because=pool.enough_because or ALL_SENT,
+        enough_because=pool.enough_because or ("" if cut else ALL_SENT),
+        sessions=at_once if replays_sessions(request.workload) else 0,
     )
+    # Those sent after the last that had ended might as well not have been sent.
+    overtaken = sum(record.error == "unanswered" and record.sent_s < last_s for record in pool.records)
+    return replace(tally, cut=cut, overtaken=overtaken)
+
+
+def ended_ramp(pool: PoolResult, ramp: int) -> int:
+    """Return how many of a level's first requests, which aren't measured, had ended."""
+    first, _ = split(pool.records, ramp)
+    return sum(record.error != "unanswered" for record in first)
 
 
 def unmeasured_level(
@@ -353,7 +403,7 @@ def unmeasured_level(
 
 
 def add_level(request: TrialRequest, progress: TrialProgress, step: NextLevel, tally: LevelTally) -> TrialProgress:
-    """Add a measured level to the trial; one that the client limited is kept, and void."""
+    """Add a level to the trial; one that the client limited is kept, and void. One that was cut stays apart."""
     ordered = arrivals_of(request.load).rate_per_s(request.load, len(progress.levels))
     tally = tally if ordered is None else replace(tally, offered_requests_per_s=ordered)
     level = level_of(tally, request.objectives, copy_count=request.copy_count)
@@ -361,7 +411,9 @@ def add_level(request: TrialRequest, progress: TrialProgress, step: NextLevel, t
     if level.client is not None:
         void = void_of(
             level.client,
-            requested_streams=None if level.is_open else step.concurrency * request.copy_count,
+            requested_streams=None
+            if level.is_open or replays_sessions(request.workload)
+            else step.concurrency * request.copy_count,
             rest_share=rest_share(request) / 2,
             itl_p50_ms=level.itl_ms.p50 if level.itl_ms else None,
             calibration=progress.client,
@@ -370,6 +422,10 @@ def add_level(request: TrialRequest, progress: TrialProgress, step: NextLevel, t
             beside_engine=bool(progress.engine_note),
         )
         level = replace(level, void=void)
+    if tally.cut is not None and tally.cut.reason == StopReason.LOAD_FAILED:
+        level = replace(level, void=Void(reasons=(VoidReason.TOO_FEW_IN_FLIGHT,), because=tally.cut.because))
+    if level.cut:
+        return replace(progress, cut=(*progress.cut, level))
     size = level_size(request, step.concurrency)
     sent = level.requests if level.is_open else level_numbers(request, size, progress.sent)
     return replace(
@@ -484,7 +540,7 @@ def send_worker_share(
 
     Raises:
         LateStartError: SEA507, it came too late for the common start, or its connections did.
-        BenchError: SEA507, the share was stopped or cut short.
+        BenchError: SEA507, the share was stopped or cut short before it had measured anything.
     """
     _check_start(order, tools.wall_clock().timestamp() - order.start_at_epoch_s, 0.0)
     epoch_to_clock_s = tools.clock() - tools.wall_clock().timestamp()
@@ -505,13 +561,15 @@ def send_worker_share(
     part = slice(order.worker, None, order.workers)
     pool = _load(request, progress, wave, level_size(request, order.concurrency), tools, workers=1, part=part)
     _check_start(order, pool.started_s - (wave.start_s or pool.started_s), LATE_START_S)
-    if pool.stopped is not None:
-        raise BenchError.of("SEA507", pool.stopped.because)
-    if pool.cut:
+    cut = pool.stopped
+    if cut is None and pool.cut:
         over = f"({len(pool.over)} of {order.requests} requests were over)"
-        raise BenchError.of("SEA507", f"the budget ended before worker {order.worker} was done {over}")
+        because = f"the budget ended before worker {order.worker} was done {over}"
+        cut = Stop(reason=StopReason.BUDGET, because=because)
+    if cut is not None and len(pool.over) <= ended_ramp(pool, order.ramp):
+        raise BenchError.of("SEA507", cut.because)
     offered_per_s = None if order.due_s is None else arrivals_of(request.load).offered_per_s(request.load, order.due_s)
-    return _tally(request, pool, concurrency=order.concurrency, ramp=order.ramp, offered_per_s=offered_per_s)
+    return _tally(request, pool, cut, concurrency=order.concurrency, ramp=order.ramp, offered_per_s=offered_per_s)
 
 
 def _check_start(order: ShareOrder, late_s: float, at_most_s: float) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import random
+from bisect import bisect_right, insort
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -49,12 +50,12 @@ class Slots:
         records: list[RequestRecord] = []
         while len(records) < 5 * concurrency:
             sent_s = heapq.heappop(waiting)
-            start_s = max(sent_s, heapq.heappop(busy)) if len(busy) >= self.slots else sent_s
-            running = 1 + sum(end_s > start_s for end_s in busy)
+            start_s = max(sent_s, busy.pop(0)) if len(busy) >= self.slots else sent_s
+            running = 1 + len(busy) - bisect_right(busy, start_s)
             own = chance.lognormvariate(0, self.noise)
             first_s = start_s + self.first_ms / 1_000 * own
             last_s = first_s + (TOKENS - 1) * (self.alone_ms + self.each_ms * running) / 1_000 * own
-            heapq.heappush(busy, last_s)
+            insort(busy, last_s)
             heapq.heappush(waiting, last_s)
             times = (first_s, last_s)
             records.append(

@@ -40,6 +40,7 @@ WITHOUT_OPTION = {
         "conversations": "a dataset or a file of prompts has them",
         "delays_s": "likewise",
         "sends_prefix_id": "the endpoint's routing decides it",
+        "max_tokens_key": "the first request finds it out",
     },
 }
 

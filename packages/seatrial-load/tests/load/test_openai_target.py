@@ -27,7 +27,7 @@ from seatrial_load.measure.lengths import lengths_of
 from seatrial_load.prompts.synthetic import SyntheticPrompts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from seatrial_load.decode.response import RequestRecord
@@ -43,6 +43,8 @@ class Server:
 
     url: str
     asked: list[dict[str, object]] = field(default_factory=list)
+    models: object = None
+    refuses: Callable[[dict[str, object]], tuple[int, object] | None] = lambda _document: None
 
 
 @pytest.fixture
@@ -50,11 +52,18 @@ def server() -> Iterator[Server]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
+        def do_GET(self) -> None:
+            known = self.path == "/v1/models" and started.models is not None
+            listed = json.dumps(started.models if known else {"detail": "Not Found"})
+            self._answer(200 if known else 404, "application/json", listed.encode())
+
         def do_POST(self) -> None:
             document = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             started.asked.append({"path": self.path, **document})
             if self.headers["Authorization"] != f"Bearer {KEY}":
                 self._answer(401, "application/json", json.dumps(REFUSED).encode())
+            elif refused := started.refuses(document):
+                self._answer(refused[0], "application/json", json.dumps(refused[1]).encode())
             elif document["stream"]:
                 self._answer(200, "text/event-stream", b"".join(events(document)))
             else:
@@ -91,7 +100,8 @@ def events(document: dict[str, object]) -> Iterator[bytes]:
     chat = "messages" in document
     for number in range(3):
         said: dict[str, object] = {"delta": {"content": " a"}} if chat else {"text": " a"}
-        choice = {"index": 0, **said, "finish_reason": "length" if number == 2 else None}
+        ended = "length" if document.get("max_tokens") == 3 else "stop"
+        choice = {"index": 0, **said, "finish_reason": ended if number == 2 else None}
         yield b"data: " + json.dumps({"choices": [choice]}).encode() + b"\n\n"
     if document.get("stream_options") == {"include_usage": True}:
         yield b"data: " + json.dumps({"choices": [], "usage": usage(document)}).encode() + b"\n\n"
@@ -170,6 +180,95 @@ def test_the_command_needs_the_standard_library_alone(server: Server, tmp_path: 
     assert result.verdict.status == "pass"
     assert "verdict: pass" in finished.stdout
     assert len(records.read_text(encoding="utf-8").splitlines()) >= 6
+
+
+def test_a_server_is_measured_by_its_own_names_and_lengths(
+    server: Server, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """As OpenAI's newer API: one model, no `max_tokens`, no `ignore_eos`; three tokens of eight are the whole text."""
+    monkeypatch.setenv("MY_KEY", KEY)
+    server.models = {"object": "list", "data": [{"id": "tiny-1", "object": "model"}]}
+    unknown = (
+        "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
+    )
+    server.refuses = lambda document: (400, {"error": {"message": unknown}}) if "max_tokens" in document else None
+    command = ["--url", server.url, "--api-key-variable", "MY_KEY", "--levels", "1,2", "--requests", "3"]
+    output = tmp_path / "result.json"
+    run_load_command([*command, "--output-tokens", "8", "--no-ignore-eos", "--output", f"{output}"])
+    first, *others = server.asked
+    assert (first["max_tokens"], first["model"]) == (8, "tiny-1")
+    assert len(others) > 9
+    for asked in others:
+        assert (asked["max_completion_tokens"], asked["model"]) == (8, "tiny-1")
+        assert not {"max_tokens", "ignore_eos", "min_tokens"} & asked.keys()
+    said = capsys.readouterr().out
+    assert "model: tiny-1, the only one" in said
+    assert "takes no max_tokens: max_completion_tokens limits" in said
+    assert "answers of the text's own length" in said
+    assert "output mean 3, p50 3, p95 3 tokens" in said
+    result = TrialResult.from_json(output.read_text(encoding="utf-8"))
+    assert (result.request.endpoint, result.request.workload.max_tokens_key) == ("tiny-1", "max_completion_tokens")
+    assert [level.output_tokens_mean for level in result.levels] == [3.0, 3.0]
+    assert {doubt.kind for level in result.levels for doubt in level.doubts} <= {"short", "same_text", "burst"}
+
+
+OWN = ("ignore_eos", "temperature", "stream_options")
+
+
+def one_by_one(document: dict[str, object]) -> tuple[int, object] | None:
+    """As OpenAI: the first problem alone, a value's too."""
+    if "ignore_eos" in document:
+        return 400, {"error": {"message": "Unrecognized request argument supplied: ignore_eos", "param": None}}
+    if "temperature" in document:
+        return 400, {"error": {"message": "Unsupported value: does not support 0.", "param": "temperature"}}
+    if "stream_options" in document:
+        return 400, {"object": "error", "message": "stream_options is not supported", "code": 400}
+    return None
+
+
+def all_at_once(document: dict[str, object]) -> tuple[int, object] | None:
+    """As FastAPI: pydantic's problems, of which one repeats the whole request."""
+    extra = {"type": "extra_forbidden", "msg": "Extra inputs are not permitted", "input": document}
+    return 422, {"detail": [{**extra, "loc": ["body", name]} for name in OWN]} if "ignore_eos" in document else None
+
+
+def in_a_text(document: dict[str, object]) -> tuple[int, object] | None:
+    named = "; ".join(f"('body', '{name}'): Extra inputs are not permitted" for name in OWN if name in document)
+    return (400, {"object": "error", "message": named, "type": "BadRequestError"}) if named else None
+
+
+@pytest.mark.parametrize("refuses", [one_by_one, all_at_once, in_a_text])
+def test_every_field_that_a_server_refuses_is_named_with_its_option(
+    server: Server,
+    monkeypatch: pytest.MonkeyPatch,
+    refuses: Callable[[dict[str, object]], tuple[int, object] | None],
+) -> None:
+    monkeypatch.setenv("MY_KEY", KEY)
+    server.refuses = refuses
+    with pytest.raises(SpecError) as refused:
+        run_load_command(["--url", server.url, "--api-key-variable", "MY_KEY", "--model", "m"])
+    options = [f"--no-{name.replace('_', '-')}" for name in OWN]
+    problems = {(problem.rule, problem.field, problem.hint) for problem in refused.value.problems}
+    assert problems == {("SEA535", option, f"leave it out: {option}") for option in options}
+    assert all(f"refuses {name}: " in str(refused.value) for name in OWN)
+
+
+@pytest.mark.parametrize(
+    ("models", "rule", "words"),
+    [
+        ({"data": [{"id": "a"}, {"id": "b"}]}, "SEA536", "the server has several models: a, b"),
+        ({"data": []}, "SEA537", "the server lists no model at /v1/models"),
+        (None, "SEA537", "the server lists no model at /v1/models: HTTP 404: "),
+    ],
+)
+def test_without_a_model_a_server_is_asked(server: Server, models: object, rule: str, words: str) -> None:
+    server.models = models
+    with pytest.raises(SpecError) as refused:
+        run_load_command(["--url", server.url])
+    (problem,) = refused.value.problems
+    assert (problem.rule, problem.field, problem.hint) == (rule, "--model", "name the model: --model NAME")
+    assert problem.message.startswith(words)
+    assert server.asked == []
 
 
 def test_mistakes_of_the_command_line_exit_with_2(capsys: pytest.CaptureFixture[str]) -> None:

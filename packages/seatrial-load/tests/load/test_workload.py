@@ -127,7 +127,7 @@ def test_the_command_sends_a_distribution_and_tells_it(
 ) -> None:
     output = tmp_path / "result.json"
     rate = "--workers 1 --rate 40 --arrival gamma --smoothness 4 --level-seconds 0.4 --shared-prefix-tokens 30"
-    run_load_command(["--url", server.url, *f"{LENGTHS} {rate}".split(), "--output", str(output)])
+    run_load_command(["--model", "m", "--url", server.url, *f"{LENGTHS} {rate}".split(), "--output", str(output)])
     result = TrialResult.from_json(output.read_text(encoding="utf-8"))
     assert (result.request.load.arrival, result.request.load.arrival_smoothness) == ("gamma", 4.0)
     told = capsys.readouterr().out
@@ -211,7 +211,7 @@ def test_a_level_of_conversations_tells_the_prompts_that_grew(server: Server) ->
 def test_conversations_of_a_file(server: Server, tmp_path: Path) -> None:
     path = tmp_path / "chats.jsonl"
     path.write_text('{"turns": [{"text": "Why?"}, {"text": "And?", "output_tokens": 7}]}\n{"prompt": "Alone"}\n')
-    arguments = f"--url {server.url} --prompts {path} --levels 1 --requests 6 --workers 1".split()
+    arguments = f"--model m --url {server.url} --prompts {path} --levels 1 --requests 6 --workers 1".split()
     run_load_command(arguments)
     chats = [(body["messages"], body["max_tokens"]) for body in server.asked[-6:]]
     assert [chat[-1]["content"] for chat, _ in chats].count("And?") == 2

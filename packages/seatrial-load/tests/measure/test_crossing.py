@@ -51,6 +51,14 @@ def read(load: float, value: float, off: float = 0.1) -> Reading:
     return Reading(load=load, value=value, interval=Interval(low=value * (1 - off), high=value * (1 + off)))
 
 
+def test_a_line_that_passes_a_sure_miss_is_not_believed() -> None:
+    """The line reaches the bound at 26, which 22 surely misses: all that is known is that it lies between 20 and 22."""
+    measured = [read(10, 100, 0.02), read(20, 190, 0.02), read(22, 260, 0.02), read(40, 390, 0.02)]
+    found = crossing(measured, measured[1], measured[2], 250.0)
+    assert 20 < found.load < 22
+    assert found.interval == Interval(low=20.0, high=22.0)
+
+
 def test_a_level_in_doubt_may_lie_on_either_side() -> None:
     """One level of 7 that was slow by chance held the knee at 8.4, though 8, 10 and 12 were fast enough."""
     measured = [read(6, 70), read(7, 101), read(8, 84), read(10, 92), read(12, 98), read(16, 120)]

@@ -210,12 +210,9 @@ def _role_itself(operation: ResourceOperation) -> list[str]:
 def _named_roles(operation: ResourceOperation) -> list[str]:
     """Return the roles that a policy is written into, or the role that has one."""
     roles = _texts(operation, "Roles.*")
-    return [_role_arn(name) for name in roles] or [_own_arn(operation)]
-
-
-def _role_arn(name: str) -> str:
-    """Return the ARN of a role by its name: with its path, where the role exists."""
-    return str((find_role(name) or {}).get("Arn") or f"arn:aws:iam::{own_account()}:role/{name}")
+    return [
+        str((find_role(name) or {}).get("Arn") or f"arn:aws:iam::{own_account()}:role/{name}") for name in roles
+    ] or [_own_arn(operation)]
 
 
 def _objects(operation: ResourceOperation) -> list[str]:

@@ -56,7 +56,22 @@ def create_optimization_job(cloud: Cloud, request: Document) -> Document:
     Raises:
         ApiError: ValidationException for what can't be combined; ResourceInUse for a name that is taken.
     """
-    _check(request)
+    configs = children(request, "OptimizationConfigs")
+    if not 0 < len(configs) <= MOST_CONFIGS:
+        raise invalid(f"OptimizationConfigs must have 1 to {MOST_CONFIGS} entries; it has {len(configs)}.")
+    kinds = [kind for config in configs for kind in config]
+    if twice := sorted({kind for kind in kinds if kinds.count(kind) > 1}):
+        raise invalid(f"Several configurations of one kind: {', '.join(twice)}.")
+    if {"ModelCompilationConfig", "ModelSpeculativeDecodingConfig"} <= {*kinds}:
+        raise invalid("Compilation and speculative decoding can not be combined.")
+    on_neuron = text_member(request, "DeploymentInstanceType").startswith(("ml.inf", "ml.trn"))
+    if on_neuron and (others := sorted({*kinds} - {"ModelCompilationConfig"})):
+        raise invalid(f"AWS Neuron instances take compilation only, not {', '.join(others)}.")
+    _check_variables("OptimizationEnvironment", child(request, "OptimizationEnvironment"))
+    for config in configs:
+        for kind, settings in config.items():
+            if kind in CONFIGS and isinstance(settings, dict):
+                _check_variables(f"{kind}.OverrideEnvironment", child(settings, "OverrideEnvironment"))
     given = {key: value for key, value in request.items() if key != "Tags"}
     now_s = time.time()
     record = OptimizationJobRecord(given, JobStatus.STARTING, created_s=now_s, modified_s=now_s)
@@ -117,25 +132,6 @@ OPERATIONS: Final[dict[str, Callable[[Cloud, Document], Document]]] = {
     "StopOptimizationJob": stop_optimization_job,
     "DeleteOptimizationJob": delete_optimization_job,
 }
-
-
-def _check(request: Document) -> None:
-    configs = children(request, "OptimizationConfigs")
-    if not 0 < len(configs) <= MOST_CONFIGS:
-        raise invalid(f"OptimizationConfigs must have 1 to {MOST_CONFIGS} entries; it has {len(configs)}.")
-    kinds = [kind for config in configs for kind in config]
-    if twice := sorted({kind for kind in kinds if kinds.count(kind) > 1}):
-        raise invalid(f"Several configurations of one kind: {', '.join(twice)}.")
-    if {"ModelCompilationConfig", "ModelSpeculativeDecodingConfig"} <= {*kinds}:
-        raise invalid("Compilation and speculative decoding can not be combined.")
-    on_neuron = text_member(request, "DeploymentInstanceType").startswith(("ml.inf", "ml.trn"))
-    if on_neuron and (others := sorted({*kinds} - {"ModelCompilationConfig"})):
-        raise invalid(f"AWS Neuron instances take compilation only, not {', '.join(others)}.")
-    _check_variables("OptimizationEnvironment", child(request, "OptimizationEnvironment"))
-    for config in configs:
-        for kind, settings in config.items():
-            if kind in CONFIGS and isinstance(settings, dict):
-                _check_variables(f"{kind}.OverrideEnvironment", child(settings, "OverrideEnvironment"))
 
 
 def _check_variables(name: str, variables: Document) -> None:

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from seatrial_laptop.engine.answers import AnswerFormat, Written, answer_format
+from seatrial_laptop.engine.container import AnswerFormat, Written, answer_format
 from seatrial_laptop.engine.generation import read_ask
 from seatrial_laptop.engine.llama import LlamaToken, LlamaUsage
 from seatrial_laptop.engine.settings import WireFormat

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from seatrial_base.errors import LocalError
-from seatrial_laptop.engine.answers import EVENT_STREAM, Written, answer_format
+from seatrial_laptop.engine.container import EVENT_STREAM, Written, answer_format
 from seatrial_laptop.engine.family import vllm_settings
 from seatrial_laptop.engine.generation import BadRequest, read_ask
 from seatrial_laptop.engine.llama import LlamaToken, LlamaUsage

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from seatrial_base.catalog.engine_options import PREFIXES, known_names
 from seatrial_base.catalog.engine_versions import version_text, within
-from seatrial_base.catalog.rows import CatalogTable
+from seatrial_base.catalog.rows import CatalogTable, Sourced
 from seatrial_lint.lint.known import is_known_option, judge, nearest_in
 from seatrial_lint.lint.rules import finding, key_like, remove, rename, rule
 from seatrial_lint.lint.target import NamedOption
@@ -70,7 +70,7 @@ _API_FIELDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Renamed:
+class Renamed(Sourced):
     """An option that has another name in some versions."""
 
     dialects: tuple[str, ...]
@@ -78,20 +78,16 @@ class Renamed:
     to: str
     since: str
     because: str
-    source: str
-    date: str
 
 
 @dataclass(frozen=True, slots=True)
-class Dropped:
+class Dropped(Sourced):
     """Options that are read or passed over, and have no effect."""
 
     dialects: tuple[str, ...]
     names: tuple[str, ...]
     because: str
     fix: str
-    source: str
-    date: str
     since: str | None = None
     until: str | None = None
 

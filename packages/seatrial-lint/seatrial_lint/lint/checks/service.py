@@ -22,7 +22,7 @@ from seatrial_base.catalog.models import (
 from seatrial_base.catalog.precision import find_precision
 from seatrial_base.units import gib
 from seatrial_lint.lint.redaction import secret_in
-from seatrial_lint.lint.rules import finding, rule
+from seatrial_lint.lint.rules import finding, rule, whole_number
 from seatrial_lint.weights import MOUNT, WeightSource, hub_id, weight_problems
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def supported_dtype(subject: Subject) -> Iterator[Finding]:
 
 LOADERS = {"lmi-async": "lmi-vllm", "lmi-vllm": "lmi-vllm", "vllm": "vllm", "sglang": "sglang", "tgi": "tgi"}
 _DEGREES = (1, 2, 4, 8, 16)
-_DECIDES = ("tensor_parallel_degree", "quantization", "dtype", "ep_size", "enable_expert_parallel")
+_DECIDES = frozenset({"tensor_parallel_degree", "quantization", "dtype", "ep_size", "enable_expert_parallel"})
 
 
 @rule("SEA254", "SEA257")
@@ -125,33 +125,25 @@ def start(subject: Subject) -> Iterator[Finding]:
 
 def start_of(subject: Subject) -> Start | None:
     """Return a configuration as its engine sees it at load; `None` where a part that decides is not known."""
-    model, target, fields = subject.fields.get("model_id"), subject.target, subject.fields
-    loader = LOADERS.get(target.dialect) if target else None
-    written = [option for name in _DECIDES if (option := subject.option(name))]
-    written += [fields[name].option for name in _DECIDES if name in fields]
-    if model is None or target is None or loader is None or not hub_id(model.value):
+    name, target, instance = subject.value("model_id"), subject.target, subject.instance
+    if target is None or (loader := LOADERS.get(target.dialect)) is None:
         return None
-    if not all(option.entry.is_known for option in written):
+    if not hub_id(name) or not subject.decides(_DECIDES):
         return None
-    degree, instance, visible = fields.get("tensor_parallel_degree"), subject.instance, subject.fact("accelerators")
-    # LMI takes every GPU where none is said; a component sees those that it asks for.
-    every = 1
-    if target.engine == "lmi" and instance:
-        every = instance.accelerator_count if visible is None else max(1, int(visible)) if visible.isdecimal() else 1
-    number = (degree.number if degree else None) or every
-    groups = subject.text("ep_size")
-    dealt = number if subject.text("enable_expert_parallel").lower() in ("true", "1") else 1
-    known, half = resolve_model(model.value), instance is not None and not instance.has_bf16
-    named = known[1] if known else unsupported_format(model.value) or split_precision(model.value)[1]
-    dtype, chosen = fields.get("dtype"), fields.get("quantization")
+    degree = whole_number(subject.value("tensor_parallel_degree")) or subject.lmi_accelerators
+    dealt = degree if subject.text("enable_expert_parallel").lower() in ("true", "1") else 1
+    architecture, named = resolve_model(name) or (None, unsupported_format(name) or split_precision(name)[1])
+    dtype = subject.value("dtype")
+    if dtype not in ("bf16", "fp16"):
+        dtype = instance.dtype if instance else "bf16"
     return Start(
         *loader_of(loader, None if target.assumed else target.version),
-        (chosen.value if chosen else "") or named,
-        number,
-        int(groups) if groups.isdecimal() and groups != "0" else dealt,
-        instance.accelerator if instance else None,
-        dtype.value if dtype and dtype.value in ("bf16", "fp16") else "fp16" if half else "bf16",
-        known[0] if known else None,
+        quantization=subject.value("quantization") or named,
+        degree=degree,
+        expert_degree=whole_number(subject.text("ep_size")) or dealt,
+        accelerator=instance.accelerator if instance else None,
+        dtype=dtype,
+        architecture=architecture,
     )
 
 

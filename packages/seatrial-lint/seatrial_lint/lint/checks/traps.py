@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from seatrial_base.catalog.engine_versions import version_text, within
-from seatrial_base.catalog.rows import CatalogTable
+from seatrial_base.catalog.rows import CatalogTable, Sourced
 from seatrial_lint.lint.known import takes_value
 from seatrial_lint.lint.rules import finding, key_of, rule
 from seatrial_lint.lint.target import is_accelerate_trap
@@ -45,7 +45,7 @@ _FROZEN = {
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Trap:
+class Trap(Sourced):
     """One trap.
 
     Attributes:
@@ -64,8 +64,6 @@ class Trap:
     when: dict[str, str]
     message: str
     fix: str
-    source: str
-    date: str
     without: tuple[str, ...] = ()
     since: str | None = None
     until: str | None = None

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from seatrial_base.catalog.engine_options import PLUGINS, all_spellings, find_spellings, parser_names
+from seatrial_base.catalog.engine_options import PLUGINS, RANGES, all_spellings, find_spellings, parser_names
 from seatrial_base.catalog.engine_versions import missing_dialect_text, within
-from seatrial_base.catalog.rows import CatalogTable
 from seatrial_base.errors import RenderError
 from seatrial_base.findings import Edit
 from seatrial_lint.engines.parse import is_object, read_value
@@ -331,52 +330,6 @@ def unknown_parser(subject: Subject) -> Iterator[Finding]:
         listed = f"known on {known.date}: {', '.join(known.names)}"
         message = f"{written} is no {what} of {target.called}"
         yield finding(subject, "SEA378", option.entry, message, f"write {near}; {listed}" if near else listed, edit)
-
-
-@dataclass(frozen=True, slots=True)
-class Range:
-    """What a number may be.
-
-    Attributes:
-        dialects: Those that refuse another.
-        least: Smallest value that is taken; `None` for no end.
-        most: Largest value; `None` for no end.
-        above: The value that is not taken any more below `least`: the range is open there.
-        but: Single values that are taken beside the range.
-        values: The only values that are taken; empty for a range.
-        until: Last version, a prefix.
-    """
-
-    dialects: tuple[str, ...]
-    names: tuple[str, ...]
-    source: str
-    date: str
-    least: float | None = None
-    most: float | None = None
-    above: float | None = None
-    but: tuple[float, ...] = ()
-    values: tuple[float, ...] = ()
-    since: str | None = None
-    until: str | None = None
-
-    def takes(self, number: float) -> bool:
-        """Return whether a number is taken."""
-        if number in self.but or number in self.values:
-            return True
-        low = (self.least is not None and number < self.least) or (self.above is not None and number <= self.above)
-        return not (self.values or low or (self.most is not None and number > self.most))
-
-    @property
-    def shown(self) -> str:
-        """The range for users."""
-        if self.values:
-            return ", ".join(f"{value:g}" for value in self.values)
-        low = f"{self.least:g} or more" if self.least is not None else f"above {self.above:g}"
-        both = f"{low}, at most {self.most:g}" if self.most is not None else low
-        return f"{both}, or {', '.join(f'{value:g}' for value in self.but)}" if self.but else both
-
-
-RANGES: Final = CatalogTable(Range, "engine_options.json#ranges", key="names")
 
 
 @rule("SEA318")

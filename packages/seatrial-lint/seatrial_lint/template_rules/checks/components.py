@@ -303,11 +303,11 @@ def requirements(hosting: Hosting) -> Iterator[Finding]:
     for component in hosting.resources.of(COMPONENT):
         for specification in filter(lambda each: each.is_known, specifications(component)):
             needs = specification.at("ComputeResourceRequirements")
-            is_adapter = not specification.at("BaseInferenceComponentName").is_absent
-            if is_adapter and not needs.is_absent:
+            base = specification.at("BaseInferenceComponentName")
+            if base.is_there and needs.is_there:
                 message = "an adapter uses the resources of its base component, and ComputeResourceRequirements is set"
                 yield finding_at(component, needs, "SEA737", message, "remove ComputeResourceRequirements")
-            elif not is_adapter and needs.at("MinMemoryRequiredInMb").is_absent:
+            elif base.is_absent and needs.at("MinMemoryRequiredInMb").is_absent:
                 message = "ComputeResourceRequirements has no MinMemoryRequiredInMb, which the API requires"
                 yield finding_at(component, needs, "SEA737", message, "set MinMemoryRequiredInMb to at least 128")
 

@@ -100,7 +100,7 @@ def managed_scaling(hosting: Hosting) -> Iterator[Finding]:
     for config, variant in _variants(hosting):
         scaling = variant.at("ManagedInstanceScaling")
         least, most = scaling.at("MinInstanceCount"), scaling.at("MaxInstanceCount")
-        if not scaling.is_absent and with_model(variant) and scaling.at("Status").text != "DISABLED":
+        if scaling.is_there and with_model(variant) and scaling.at("Status").text != "DISABLED":
             message = "ManagedInstanceScaling is for inference components, and the variant has a ModelName"
             hint = "scale the variant with Application Auto Scaling, or deploy the model as an inference component"
             yield finding_at(config, scaling, "SEA705", message, hint)
@@ -141,7 +141,7 @@ def routing(hosting: Hosting) -> Iterator[Finding]:
     for config, variant in _variants(hosting):
         given = variant.at("RoutingConfig")
         strategy, prefix = given.at("RoutingStrategy"), given.at("PrefixAwareRoutingConfig")
-        if strategy.is_known and strategy.text != "PREFIX_AWARE" and not prefix.is_absent:
+        if strategy.is_known and strategy.text != "PREFIX_AWARE" and prefix.is_there:
             message = f"PrefixAwareRoutingConfig is set, and RoutingStrategy is {strategy.text}"
             yield finding_at(config, prefix, "SEA709", message, "set RoutingStrategy to PREFIX_AWARE, or remove it")
         if strategy.text != "PREFIX_AWARE":
@@ -288,7 +288,7 @@ def volumes(hosting: Hosting) -> Iterator[Finding]:
         if not local:
             continue
         for value, what in ((config.at("KmsKeyId"), "KmsKeyId"), (variant.at("VolumeSizeInGB"), "VolumeSizeInGB")):
-            if not value.is_absent:
+            if value.is_there:
                 message = f"{what} is set, and {local[0]} has local NVMe disks in place of a volume"
                 yield finding_at(
                     config, value, "SEA712", message, f"remove {what}: local disks are encrypted by hardware"
@@ -301,7 +301,7 @@ def kinds(hosting: Hosting) -> Iterator[Finding]:
     for config in hosting.resources.of(CONFIG):
         variants = config.at("ProductionVariants").items
         asynchronous, shadows = config.at("AsyncInferenceConfig"), config.at("ShadowProductionVariants")
-        if not asynchronous.is_absent and any(map(for_components, variants)):
+        if asynchronous.is_there and any(map(for_components, variants)):
             message = "AsyncInferenceConfig is set, and InvokeEndpointAsync can't name an inference component"
             yield finding_at(config, asynchronous, "SEA713", message, "set ModelName in the variant, or remove it")
         if shadows.items and any(for_components(variant) for variant in (*variants, *shadows.items)):

@@ -23,10 +23,10 @@ from seatrial_lint.template_rules.hosting import (
     MODEL,
     containers_of,
     finding_at,
+    for_components,
     listed_names,
     rule,
     specifications,
-    with_model,
 )
 from seatrial_lint.template_rules.policy_documents import ARN_FORMS, ROLE, arn_pattern, several
 
@@ -138,7 +138,19 @@ def _of_model(hosting: Hosting, model: TemplateResource) -> Iterator[NeededRight
     """Yield what a model needs: its images, its weights, its network, its logs."""
     for container in containers_of(model):
         yield from _of_image(hosting, model.template, container.at("Image"))
-        yield from _of_weights(hosting, model.template, container)
+        sources = (container.at("ModelDataSource"), *container.at("AdditionalModelDataSources").items)
+        given = [each.at("S3DataSource") for each in sources]
+        prefixes = [each.at("S3Uri") for each in given if each.at("S3DataType").text == "S3Prefix"]
+        prefixes += [
+            value
+            for name, value in container.at("Environment").fields.items()
+            if name in {"HF_MODEL_ID", "OPTION_MODEL_ID"}
+        ]
+        objects = [each.at("S3Uri") for each in given if each.at("S3DataType").text != "S3Prefix"]
+        for value in (container.at("ModelDataUrl"), *objects):
+            yield from _on_bucket(hosting, model.template, value, "the weights", "s3:GetObject")
+        for value in prefixes:
+            yield from _on_bucket(hosting, model.template, value, "the weights", "s3:GetObject", "s3:ListBucket")
     if model.at("VpcConfig").is_known:
         yield NeededRight(model.at("VpcConfig"), "the network interfaces", _rights("network"), ("*",))
     groups = ("arn:*:logs:*:*:log-group:/aws/sagemaker/*",)
@@ -161,22 +173,6 @@ def _of_image(hosting: Hosting, template: str, image: TemplateValue) -> Iterator
     else:
         return
     yield NeededRight(image, "the image", ("ecr:GetAuthorizationToken",), ("*",))
-
-
-def _of_weights(hosting: Hosting, template: str, container: TemplateValue) -> Iterator[NeededRight]:
-    sources = (container.at("ModelDataSource"), *container.at("AdditionalModelDataSources").items)
-    given = [each.at("S3DataSource") for each in sources]
-    prefixes = [each.at("S3Uri") for each in given if each.at("S3DataType").text == "S3Prefix"]
-    prefixes += [
-        value
-        for name, value in container.at("Environment").fields.items()
-        if name in {"HF_MODEL_ID", "OPTION_MODEL_ID"}
-    ]
-    objects = [each.at("S3Uri") for each in given if each.at("S3DataType").text != "S3Prefix"]
-    for value in (container.at("ModelDataUrl"), *objects):
-        yield from _on_bucket(hosting, template, value, "the weights", "s3:GetObject")
-    for value in prefixes:
-        yield from _on_bucket(hosting, template, value, "the weights", "s3:GetObject", "s3:ListBucket")
 
 
 def _of_config(hosting: Hosting, config: TemplateResource) -> Iterator[NeededRight]:
@@ -243,7 +239,7 @@ def _roles_of(
     hosting: Hosting, user: TemplateResource, config: TemplateResource | None
 ) -> list[TemplateResource | None]:
     """Return the execution roles of a configuration and of the models of its variants, or of a component's."""
-    variants = [each for each in config.at("ProductionVariants").items if with_model(each)] if config else []
+    variants = [each for each in config.at("ProductionVariants").items if not for_components(each)] if config else []
     using = specifications(user) if user.resource_type == COMPONENT else variants
     names = [each.at("ModelName") for each in using]
     models = [hosting.model_of(user.template, name) for name in names if not name.is_absent or using is variants]
@@ -359,14 +355,9 @@ def _is_for(hosting: Hosting, statement: PolicyStatement, roles: list[TemplateRe
     keys = {role.key for role in roles}
     named = any(each and each.key in keys for each in referred)
     return named or any(
-        each.text == "*" or (each.text is None and of is None and not _is_account(each))
+        each.text == "*" or (each.text is None and of is None and not f"{each.raw}".rstrip("'}").endswith(":root"))
         for each, of in zip(given, referred, strict=True)
     )
-
-
-def _is_account(principal: TemplateValue) -> bool:
-    """Return whether a principal is the account, which leaves the right to the role's own policies."""
-    return f"{principal.raw}".rstrip("'}").endswith(":root")
 
 
 def _allows(hosting: Hosting, statement: PolicyStatement, right: NeededRight, action: str) -> bool:
@@ -391,6 +382,11 @@ def _may_be_of(pattern: str | None, right: NeededRight) -> bool:
     if pattern is None or pattern == "*" or any(patterns_overlap(pattern, each) for each in right.arns):
         return True
     return right.has_generated_name and "*" in pattern.rpartition(":")[2]
+
+
+def _may_name(statement: PolicyStatement, action: str) -> bool:
+    """Return whether a statement is, or may be, about an action; one of all but some actions may be."""
+    return bool(statement.excepted_actions) or _names(statement.actions, action)
 
 
 def _names(actions: Iterable[TemplateValue], action: str) -> bool:
@@ -443,8 +439,8 @@ def _patterns_of(hosting: Hosting, statement: PolicyStatement, action: str) -> s
             of_role = hosting.role_policies(role)
             policies += of_role or ()
             patterns |= {None} if of_role is None else set()
-    for one in (each for policy in policies for each in policy.statements):
-        if one.is_allow and (one.excepted_actions or _names(one.actions, action)):
+    for one in _all(policies):
+        if one.is_allow and _may_name(one, action):
             given = [arn_pattern(hosting.resources, one.template, each) for each in one.resources]
             patterns |= {*given} if given and not one.excepted_actions else {None}
     return patterns
@@ -468,19 +464,19 @@ def _capitals(hosting: Hosting, statement: PolicyStatement) -> Iterator[Finding]
 
 
 def _without_companions(hosting: Hosting, role: TemplateResource) -> Iterator[Finding]:
-    is_scaled = any(target.is_variant for target in hosting.targets)
-    policies = hosting.role_policies(role)
-    statements = [each for policy in policies or () for each in policy.statements if each.is_allow]
-    for called, companion, effect in COMPANIONS:
-        is_deletion = called == DELETING
-        if any(_names(each.actions, companion) or each.excepted_actions for each in statements):
-            continue
-        # Where nothing of the templates scales an endpoint of theirs, its deletion needs no other right.
-        if is_deletion and hosting.resources.of(ENDPOINT) and not is_scaled:
-            continue
-        for statement in statements:
-            for action in statement.actions:
-                if called in {facts.name for facts in matching_actions(action.text or "")}:
-                    message = f"{role.logical_id} may {called} and not {companion}: {effect}"
-                    finding = finding_at(statement.policy.resource, action, "SEA793", message, f"allow {companion}")
-                    yield replace(finding, severity="note") if is_deletion and not is_scaled else finding
+    # Where nothing of the templates scales an endpoint of theirs, its deletion needs no other right.
+    unscaled = set() if any(target.is_variant for target in hosting.targets) else {DELETING}
+    needless = unscaled if hosting.resources.of(ENDPOINT) else set()
+    statements = [each for each in _all(hosting.role_policies(role) or ()) if each.is_allow]
+    lacking = {
+        called: (companion, effect)
+        for called, companion, effect in COMPANIONS
+        if called not in needless and not any(_may_name(each, companion) for each in statements)
+    }
+    for statement in statements:
+        for action in statement.actions:
+            for called in (each.name for each in matching_actions(action.text or "") if each.name in lacking):
+                companion, effect = lacking[called]
+                message = f"{role.logical_id} may {called} and not {companion}: {effect}"
+                finding = finding_at(statement.policy.resource, action, "SEA793", message, f"allow {companion}")
+                yield replace(finding, severity="note") if called in unscaled else finding

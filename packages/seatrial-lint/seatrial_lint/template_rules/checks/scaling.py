@@ -101,7 +101,7 @@ def doubly_scaled_variants(hosting: Hosting) -> Iterator[Finding]:
         if target.dimension != INSTANCES or target.endpoint is None:
             continue
         variant = hosting.target_variant(target)
-        if variant and variant.is_known and for_components(variant):
+        if variant and for_components(variant):
             message = "the target scales instances of a variant for inference components"
             hint = f"scale the copies of each component: {COPIES}; ManagedInstanceScaling follows with instances"
             yield finding_at(target.resource, target.resource.at("ResourceId"), "SEA742", message, hint)

@@ -51,8 +51,8 @@ def test_no_credentials() -> None:
     with pytest.raises(BenchError) as caught:
         credential_source({})
     assert str(caught.value) == (
-        "SEA503: no AWS credentials to sign the trial's requests with\n"
-        "  hint: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or choose a profile with AWS_PROFILE"
+        "SEA503: there are no AWS credentials\n"
+        "  hint: log in (aws sso login), or set AWS_PROFILE or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
     )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial_load.client.event_loop import Wave, WaveConversations, run_wave
+from seatrial_load.client.event_loop import RecordedTurns, Wave, WaveConversations, run_wave
 from seatrial_load.client.request_writer import PREFIX_HEADER, conversation, request_writer
 from seatrial_load.decode.exchange import Exchange, Inbox
 from seatrial_load.decode.response import answer_text
@@ -72,6 +72,64 @@ def test_what_is_open_when_all_requests_are_sent_is_left_open() -> None:
     written, result = carried(numbers(9), [OK] * 2, requests=2)
     assert sorted(number for number, _ in written) == [0, 1]
     assert (len(result.exchanges), result.cut, result.unanswered) == (2, False, ())
+
+
+# A turn starts two others, the last waits for both; a second session has one turn, a third two.
+WAITS: dict[int, tuple[int, ...]] = {1: (0,), 2: (0,), 3: (1, 2), 6: (5,)}
+
+
+def replayed(
+    answers: Sequence[bytes], *, streams: int, gap_s: float = 0.1, due_s: tuple[float, ...] | None = None
+) -> tuple[list[int], WaveResult]:
+    """Return the numbers of the requests of three recorded sessions as they were written, and how the wave ended."""
+    written: list[int] = []
+    recorded = RecordedTurns(
+        waits=lambda number: WAITS[number],
+        after=lambda number: [later for later, waits in WAITS.items() if number in waits],
+        gap_s=lambda _number: gap_s,
+    )
+    talks = WaveConversations(
+        numbers=numbers(4, 1, 2), delay_s=lambda _: 0.0, write=lambda *_: b"", read=lambda _: None
+    )
+    wave = Wave(
+        streams=streams, requests=7, timeout_s=60.0, deadline_s=900.0, conversations=talks, recorded=recorded,
+        most_streams=8, due_s=due_s,
+    )  # fmt: skip
+    script = iter(answers)
+
+    def write(number: int) -> bytes:
+        written.append(number)
+        return b"request"
+
+    return written, run_wave(wave, write, lambda: Answering(script), clock=FastClock(0.001))
+
+
+def test_a_session_keeps_its_place_while_tools_run_and_its_parallel_turns_share_it() -> None:
+    _, result = replayed([OK] * 7, streams=1)
+    assert [(one.index, one.turn) for one in result.exchanges] == [
+        (0, 1), (1, 2), (2, 3), (3, 4), (4, 1), (5, 1), (6, 2)
+    ]  # fmt: skip
+    ended_s = {one.index: one.ended_s for one in result.exchanges}
+    sent_s = {one.index: one.sent_s for one in result.exchanges}
+    assert not result.cut
+    for number, waits in WAITS.items():
+        assert sent_s[number] >= max(ended_s[before] for before in waits) + 0.1
+    assert sent_s[2] < ended_s[1] or sent_s[2] - sent_s[1] < 0.1  # in parallel: neither waits for the other's gap
+    assert sent_s[4] >= ended_s[3]
+
+
+def test_a_failed_turn_ends_its_session_whose_unsent_turns_are_not_awaited() -> None:
+    _, result = replayed([OK, BROKEN, OK, OK, OK, OK], streams=1)
+    assert [one.index for one in result.exchanges] == [0, 1, 2, 4, 5, 6]
+    assert not result.cut
+
+
+def test_sessions_begin_at_their_own_times() -> None:
+    _, result = replayed([OK] * 7, streams=4, gap_s=0.3, due_s=(0.0, 0.1, 0.2))
+    began_s = {one.index: one.sent_s - result.started_s for one in result.exchanges}
+    assert [began_s[number] for number in (0, 4, 5)] == pytest.approx([0.0, 0.1, 0.2], abs=0.05)
+    assert [one.index for one in result.exchanges][:3] == [0, 4, 5]
+    assert not result.cut
 
 
 def test_a_user_who_thinks_leaves_the_stream_to_others() -> None:

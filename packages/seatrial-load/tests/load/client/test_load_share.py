@@ -110,6 +110,23 @@ def test_a_worker_that_comes_too_late_loads_nothing(request_of_six: TrialRequest
         send_worker_share(request_of_six, PROGRESS, share, should_stop=go_on, tools=TOOLS)
 
 
+def test_shares_that_the_budget_cuts_are_a_cut_level(request_of_six: TrialRequest) -> None:
+    shares = plan_shares(request_of_six, PROGRESS, 6, 2, time.time(), barrier_s=0.2)
+    longer = [replace(share, requests=5_000, deadline_epoch_s=share.start_at_epoch_s + 0.5) for share in shares]
+    with ThreadPoolExecutor() as pool:
+        loading = [
+            pool.submit(send_worker_share, request_of_six, PROGRESS, share, should_stop=go_on, tools=TOOLS)
+            for share in longer
+        ]
+        tally = merge([each.result() for each in loading])
+    progress = add_level(request_of_six, PROGRESS, NextLevel(concurrency=6, because=""), tally)
+    (level,) = progress.cut
+    assert progress.levels == ()
+    assert level.cut.startswith("the budget ended before worker 0 was done (")
+    assert level.succeeded > 0
+    assert level.output_tok_s is not None
+
+
 def test_a_share_that_is_stopped_has_no_tally(request_of_six: TrialRequest) -> None:
     (share, *_) = plan_shares(request_of_six, PROGRESS, 6, 2, time.time(), barrier_s=0.2)
     longer = replace(share, requests=5_000)

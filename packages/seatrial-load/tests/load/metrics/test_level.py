@@ -77,7 +77,7 @@ def test_a_ramp_and_what_is_known_of_the_client_stand_in_the_level(record: MakeR
     records = [record(index=0), record(index=1, sent_s=10.1)]
     level = level_of_records(2, records, [], ramp=1, void=lagging("slow"), enough_because="sure")
     assert (level.requests, level.ramp_requests, level.window, level.duration_s) == (1, 1, "whole", 1.0)
-    assert (level.valid, level.void_because, level.enough_because) == (False, "slow", "sure")
+    assert (level.valid, level.invalid_because, level.enough_because) == (False, "slow", "sure")
 
 
 def test_the_concurrency_of_an_open_loop_is_what_was_in_flight_per_copy(record: MakeRecord) -> None:

@@ -210,6 +210,23 @@ def test_the_gate_first_then_what_the_last_release_could_carry(level: MakeLevel,
     assert [change.concurrency for change in found.changes if change.metric == "output_tok_s"] == [4, 1]
 
 
+@pytest.mark.parametrize(
+    ("high", "p95", "status"), [(505.0, 700.0, "worse"), (None, 700.0, "same"), (505.0, 300.0, "same")]
+)
+def test_a_cut_level_is_compared_and_changes_only_where_the_intervals_are_apart(
+    level: MakeLevel, trial: MakeTrial, high: float | None, p95: float, status: str
+) -> None:
+    """What is above an open end is unknown: faster answers than the last release's are not known to be faster."""
+    before, now = around(500.0), around(p95)
+    before = replace(before, intervals={"p95": Interval(low=495.0, high=high)})
+    now = now if p95 > 500 else replace(now, intervals={"p95": Interval(low=p95 - 5, high=None)})
+    found = compare_with_baseline(
+        trial(at(level, cut="the budget ended", e2e_latency_ms=now)), trial(at(level, e2e_latency_ms=before))
+    )
+    assert found.status == status
+    assert "e2e_latency_ms p95 at concurrency 4 per copy (cut) " in found.changes[3].sentence
+
+
 def test_open_loops_are_compared_at_the_same_rate(level: MakeLevel, trial: MakeTrial) -> None:
     before = at(level, 3, arrival="poisson", offered_requests_per_s=2.0)
     now = at(level, 5, arrival="poisson", offered_requests_per_s=2.0)

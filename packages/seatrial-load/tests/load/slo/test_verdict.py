@@ -275,7 +275,7 @@ def test_a_gate_that_was_cut_with_successes_is_inconclusive_and_says_what_was_se
     verdict = verdict_at(4, [level(1)], [TTFT], unmeasured=[cut(40, {"unanswered": 2})])
     assert (verdict.status, verdict.because) == (
         "inconclusive",
-        "concurrency 4 per copy was not measured: the budget of 10 s ended; 38 of 40 requests succeeded, 2 failed "
+        "concurrency 4 per copy was cut: the budget of 10 s ended; 38 of 40 requests succeeded, 2 failed "
         "within 10.0 s: unanswered 2 (unanswered: in its words); measured levels: 1",
     )
 
@@ -391,7 +391,7 @@ def test_the_highest_rate_decides_though_no_rate_was_measured() -> None:
     assert verdict.because.startswith("4 requests/s was not measured")
     verdict = verdict_at(1, [], [TTFT], unmeasured=[cut_at_rate(4.0, 1), cut_at_rate(2.0, 4)])
     assert verdict.status == "inconclusive"
-    assert verdict.because.startswith("4 requests/s was not measured")
+    assert verdict.because.startswith("4 requests/s was cut")
 
 
 def test_a_rate_that_was_cut_says_nothing_where_it_or_a_higher_one_was_measured(level: MakeLevel) -> None:

@@ -11,7 +11,9 @@ from seatrial_load.aws.deployment_check import not_proven
 from seatrial_load.documents.progress import NextLevel, TrialProgress
 from seatrial_load.documents.request import Objective
 from seatrial_load.documents.result import Unmeasured
-from seatrial_load.documents.stop import Stop, StopReason
+from seatrial_load.documents.stop import Stop, StopReason, Void, VoidReason
+from seatrial_load.metrics.sent import random_arrivals_lines
+from seatrial_load.search import ALL_MEASURED
 from seatrial_load.slo.verdict import judged
 from seatrial_load.trial.dependencies import Tools
 from seatrial_load.trial.finalize import conclude_trial
@@ -105,6 +107,32 @@ def test_a_rate_beyond_the_gate_that_misses_sets_the_target_and_not_the_verdict(
     assert "at 4 requests/s" in result.verdict.because
     assert 0.75 * 4 < result.target_concurrency_per_copy <= 0.75 * 5
     assert "requests/s of all copies)" in result.target_because
+
+
+@pytest.mark.parametrize(
+    ("changes", "rate", "apart"),
+    [
+        ({}, 4.0, 0.0),
+        ({"requests_per_s": 3.2}, 3.0, 0.0625),  # the gate was not answered as it was offered
+        ({"requests_per_s": 3.5}, None, 0.0),  # no rate within a tenth of it
+        ({"arrival": "constant"}, None, 0.0),
+        ({"void": Void(reasons=(VoidReason.READ_LATE,), because="late")}, None, 0.0),
+    ],
+)
+def test_first_tokens_at_random_arrivals_are_those_of_the_nearest_rate(
+    asked: TrialRequest, level: MakeLevel, changes: dict[str, object], rate: float | None, apart: float
+) -> None:
+    levels = [replace(offered(level, each), requests_per_s=each) for each in RATES[:3]]
+    levels[2] = replace(levels[2], **changes)  # type: ignore[arg-type]  # fields of a level
+    result = concluded(asked, *levels, stopped=ALL_MEASURED)
+    lines = list(random_arrivals_lines(result))
+    if rate is not None:
+        numbers = f"mean 100 ms, p95 100 ms at {rate:.2f} requests/s, {apart * 100:.0f} % from what the gate answered"
+        assert lines == [f"TTFT at random arrivals of the gate's throughput, measured: {numbers}"]
+    else:
+        assert result.random_arrivals is None
+        assert ["was not measured: `--rate " in line for line in lines] == [True] * levels[2].valid
+    assert list(random_arrivals_lines(replace(result, request=replace(asked, objectives=())))) == []
 
 
 def test_a_gate_that_misses_fails_though_a_higher_rate_was_not_tried(asked: TrialRequest, level: MakeLevel) -> None:

@@ -11,9 +11,13 @@ import boto3
 import pytest
 from botocore.stub import Stubber
 
+from seatrial.report.document.markdown import render_markdown
+from seatrial.report.document.page import render_html
 from seatrial_base.errors import BenchError
+from seatrial_cdk.trials.runtime.report import evidence, short_report
 from seatrial_load.aws.credentials import Credentials
 from seatrial_load.aws.deployment_check import not_proven
+from seatrial_load.cli.show import result_lines
 from seatrial_load.documents.progress import LevelEnded, TrialProgress, unwatched
 from seatrial_load.documents.request import Load, TrialTarget
 from seatrial_load.documents.result import TrialResult
@@ -93,7 +97,7 @@ def test_a_dead_endpoint_stops_the_trial_and_fails(trial: Callable[..., TrialRes
         r"model_error \d \(model_error: HTTP 424 ModelError: CUDA out of memory\)",
         result.verdict.because,
     )
-    assert (result.target_concurrency_per_copy, result.usd_per_million_output_tokens) == (2.0, None)
+    assert (result.target_concurrency_per_copy, result.usd_per_million_output_tokens) == (1.0, None)
 
 
 def test_an_endpoint_that_does_not_answer_within_the_budget_is_not_loaded(trial: Callable[..., TrialResult]) -> None:
@@ -107,9 +111,23 @@ def test_an_endpoint_that_does_not_answer_within_the_budget_is_not_loaded(trial:
     )
 
 
-def test_a_level_that_the_budget_cuts_is_not_reported(trial: Callable[..., TrialResult]) -> None:
-    result = trial("stream", load=replace(LOAD, requests=100_000, budget_s=0.5))
-    assert result.levels == ()
+def test_a_level_that_the_budget_cuts_keeps_its_numbers(trial: Callable[..., TrialResult]) -> None:
+    seen: list[TrialEvent] = []
+    load = replace(LOAD, requests=100_000, budget_s=0.5)
+    result = trial("stream", seen.append, load=load, gate_concurrency=1)
+    (level,) = result.levels
+    assert (level.mark, level.succeeded) == ("cut", level.requests)
+    assert re.fullmatch(r"the budget of 0\.5 s ended \([1-9]\d* of 100000 requests had ended\)", level.cut)
+    assert level.ttft_ms is not None
+    assert level.ttft_ms.count == level.requests
+    assert level.output_tok_s is not None
+    assert [event.level for event in seen if isinstance(event, LevelEnded)] == [replace(level, queue_share=None)]
+    assert result.verdict.status == "inconclusive"
+    assert [check.measured for check in result.verdict.checks] == [level.ttft_ms.p95]
+    assert TrialResult.from_json(result.to_json()) == result
+    shown = [*result_lines(result), *evidence(result), short_report(result, "s3://results/1.json")]
+    shown += [render_markdown(result, None), render_html(result, None)]
+    assert all("cut" in text and f"{level.requests}" in text for text in ("\n".join(shown[:-3]), *shown[-3:]))
     cut = r"the budget of 0\.5 s ended at concurrency 1 per copy \([1-9]\d* of 100000 requests had ended\)"
     assert re.fullmatch(cut, result.stopped.because)
 
