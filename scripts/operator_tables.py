@@ -100,8 +100,8 @@ NVLINK: Final = (
     "NVIDIA B200 SXM",
     "NVIDIA B300 SXM",
 )
-# Accelerators whose all-reduce is that of another one's table, and what each hop through the host's memory adds: that of
-# A10G was fitted on its rows (TGI's and vLLM's at degree 4 agree), and says nothing of the L40S itself.
+# Accelerators whose all-reduce is that of another one's table, and what each hop through the host's memory adds: that
+# of the A10G was fitted on its rows (TGI's and vLLM's at degree 4 agree), and says nothing of the L40S itself.
 BORROWED_LINKS: Final = {"NVIDIA A10G": ("NVIDIA L40S", 2e-5)}
 
 

@@ -151,11 +151,10 @@ def test_a_release_that_nobody_measured_adds_its_own_error() -> None:
     assert " No row has this release of vllm: " in found.because
 
 
-@pytest.mark.parametrize(
-    ("version", "is_new"), [("0.4.2", True), ("0.15.1", False), ("0.20.2", False), ("0.33.0", True), ("", False)]
-)
-def test_releases_beyond_those_with_rows_are_new(version: str, is_new: bool) -> None:
-    assert release_is_new("vllm", release_of("vllm", version)) == is_new
+def test_releases_beyond_those_with_rows_are_new() -> None:
+    versions = ("0.4.2", "0.15.1", "0.20.2", "0.33.0", "")
+
+    assert [each for each in versions if release_is_new("vllm", release_of("vllm", each))] == ["0.4.2", "0.33.0"]
 
 
 def test_without_rows_no_band_is_earned() -> None:
