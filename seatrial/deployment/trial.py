@@ -82,6 +82,7 @@ def trial_request(
         prior=Prior(levels=levels, batch_limit=min(plan.max_num_seqs.value, plan.memory.kv_limited_batch)),
         quality=quality_floor(loaded, serving),
         target_knee=endpoint.trial.target,
+        overload=endpoint.trial.overload,
         scaled=tuple(
             ScaledValue(field=each.field, asked=each.asked_words, used=each.used_words) for each in loaded.local_values
         ),

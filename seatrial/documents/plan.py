@@ -378,6 +378,8 @@ class ServingLimits(FrozenModel):
         max_num_seqs: Sequences that one copy batches at once.
         max_num_batched_tokens: Tokens of one engine iteration (prefill limit).
         max_queued_requests: Requests that wait at one copy before one is refused.
+        max_queued_tokens: Prompt tokens of requests without a first token before one is refused; written only where
+            the engine bounds them, and spec or `serving.overload` does.
         knee: The predicted knee of one copy, and its detector.
         target_concurrency_per_copy: Autoscaling target until a trial has measured the knee.
         gate_concurrency_per_copy: Load at which the SLO must hold.
@@ -396,6 +398,7 @@ class ServingLimits(FrozenModel):
     target_concurrency_per_copy: Decision[float]
     gate_concurrency_per_copy: Decision[int]
     concurrency_levels: Decision[tuple[int, ...]]
+    max_queued_tokens: Decision[int] | None = model_field(None, since="0.2")
     warnings: tuple[str, ...] = model_field((), explains=True)
 
 

@@ -16,7 +16,7 @@ from seatrial.specs.recipe import is_quantized_at_start, quantizes
 from seatrial.specs.spec_files import RELATIVE, kind_in_repository, repository_root, stays_in, why_away
 from seatrial_base.catalog import jumpstart
 from seatrial_base.catalog.engine_options import model_parsers, options_decided_by, reserved_names
-from seatrial_base.catalog.engine_versions import DIALECTS, existing_dialects, has_dialect, read_version
+from seatrial_base.catalog.engine_versions import dialect_of, spelled_version
 from seatrial_base.catalog.jumpstart import find_jumpstart_model, nearest_jumpstart_ids
 from seatrial_base.errors import RenderError
 from seatrial_base.findings import Finding, Place
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from seatrial.documents.plan import Plan
     from seatrial.specs.load import LoadedSpec
-    from seatrial_base.catalog.engine_versions import DialectName, EngineName
+    from seatrial_base.catalog.engine_versions import EngineName
     from seatrial_base.findings import Finding
 
 FIELD = ("serving", "code")
@@ -176,34 +176,6 @@ def _placed(loaded: LoadedSpec, problem: Finding) -> Finding:
 PREDICT_TIMEOUT_S = (
     480  # a streamed invocation may last 8 minutes (SageMaker runtime, InvokeEndpointWithResponseStream)
 )
-NEWEST_READ = {"lmi": "27", "tgi": "3.3.6", "vllm": "0.26.0", "sglang": "0.5.20"}
-_NEWEST_READ_ON_NEURON = {"lmi": "11", "tgi": "0.3.0", "vllm": "0.4.5"}
-
-
-_ON_NEURON: dict[EngineName, DialectName] = {"lmi": "lmi-neuronx", "tgi": "tgi-neuronx", "vllm": "vllm-neuronx"}
-
-
-def dialect_of(engine: EngineName, version: str, backend: str = "auto", *, on_neuron: bool = False) -> DialectName:
-    """Return the dialect of a plan: what the spec fixes, else the newest vLLM form that the container has."""
-    if on_neuron and engine in _ON_NEURON:
-        return _ON_NEURON[engine]
-    if engine != "lmi":
-        return engine
-    if backend != "auto":
-        return _BACKENDS[backend]
-    return "lmi-async" if "lmi-async" in existing_dialects(engine, version) else "lmi-vllm"
-
-
-_BACKENDS: dict[str, DialectName] = {
-    "vllm": "lmi-async",
-    "vllm-rolling": "lmi-vllm",
-    "lmi-dist": "lmi-dist",
-    "trtllm": "lmi-trtllm",
-    "neuronx": "lmi-neuronx",
-    "deepspeed": "lmi-deepspeed",
-    "python": "lmi-python",
-}
-
 _NAMED_TO_TGI = ("awq", "gptq")  # TGI 1.x loads such a checkpoint only with --quantize
 
 
@@ -211,15 +183,6 @@ def is_on_neuron(plan: Plan) -> bool:
     """Return whether the image of a plan is for AWS Neuron."""
     image = plan.image.value
     return "neuron" in f"{image.repository}:{image.tag}"
-
-
-def spelled_version(engine: EngineName, version: str, *, on_neuron: bool = False) -> str:
-    """Return the version to spell by: the plan's, or the newest that was read when an image of the user has none."""
-    if on_neuron:
-        read = read_version(engine, version)
-        dialect = DIALECTS[_ON_NEURON[engine]]
-        return version if read is not None and has_dialect(dialect, read) else _NEWEST_READ_ON_NEURON[engine]
-    return version if read_version(engine, version) is not None else NEWEST_READ[engine]
 
 
 def plan_config(loaded: LoadedSpec, plan: Plan, source: ModelSource) -> ServingConfig:
@@ -240,6 +203,7 @@ def plan_config(loaded: LoadedSpec, plan: Plan, source: ModelSource) -> ServingC
             "max_num_seqs": plan.max_num_seqs.value,
             "max_num_batched_tokens": plan.max_num_batched_tokens.value,
             "max_queued_requests": plan.max_queued_requests.value,
+            "max_queued_tokens": None if plan.max_queued_tokens is None else plan.max_queued_tokens.value,
             "model_loading_timeout_s": plan.startup_timeout_s.value if lmi else None,
             "predict_timeout_s": PREDICT_TIMEOUT_S if lmi else None,
             # What the spec fixes and the planner does not decide.

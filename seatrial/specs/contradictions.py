@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seatrial.specs import hosting, scaling
-from seatrial.specs.endpoint import MOST_HEAD_DIM, EndpointSpec, WorkloadSpec
+from seatrial.specs.endpoint import MOST_HEAD_DIM, EndpointSpec, Percentiles, WorkloadSpec
 from seatrial.specs.recipe import recipe_problems, speculation_problems
 from seatrial.specs.relations import (
     UnknownValueError,
@@ -320,6 +320,21 @@ RULES: tuple[Rule, ...] = (
         "model.jumpstart_id",
         message="jumpstart_metadata needs a jumpstart_id",
         hint="remove jumpstart_metadata, or give jumpstart_id",
+    ),
+    needs(
+        "SEA148",
+        is_value("serving.overload", "refuse"),
+        *(is_set(f"slo.ttft_ms.{name}") for name in Percentiles.model_fields),
+        message="overload: refuse needs a bound on the time to first token",
+        hint="bound slo.ttft_ms.p95, or write overload: queue",
+    ),
+    excludes(
+        "SEA148",
+        is_value("serving.overload", "refuse"),
+        "hosting.asynchronous",
+        message="requests of an asynchronous endpoint wait in SageMaker's queue, which refuses none",
+        hint="remove overload: refuse",
+        place="serving.overload",
     ),
     _hub_id,
     _licence,

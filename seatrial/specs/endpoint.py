@@ -14,7 +14,17 @@ from seatrial_base import bounds
 from seatrial_base.bounds import DEFAULT_DRAFT_COST, MOST_REQUESTS, MOST_TOKENS
 from seatrial_base.frozen_model import FrozenModel, left_out_or_mapping, model_field, same_as
 from seatrial_lint.engines.engine_options import Backend, DraftMethod, EngineOptions, OptionValue, TokenCount
-from seatrial_load.documents.request import Gate, Goal, Load, Search, Start, TargetKnee, TrialRequest, Workload
+from seatrial_load.documents.request import (
+    Gate,
+    Goal,
+    Load,
+    OverloadProof,
+    Search,
+    Start,
+    TargetKnee,
+    TrialRequest,
+    Workload,
+)
 
 # Bounds against slips of the hand: far beyond any published model.
 Layers = Annotated[int, Field(ge=1, le=1000)]
@@ -100,6 +110,7 @@ class TrialSpec(FrozenModel):
     search: Search = same_as(Load, "search", since="0.1")
     target: TargetKnee = same_as(TrialRequest, "target_knee")
     goal: Goal = same_as(Load, "goal", since="0.1")
+    overload: OverloadProof = same_as(TrialRequest, "overload")
     start: Start = same_as(Load, "start", default="spread", since="0.2")
     concurrency_levels: Annotated[tuple[Level, ...], Field(min_length=1)] | None = Field(
         None, description="Requests in flight per copy."
@@ -357,6 +368,13 @@ class ServingSpec(FrozenModel):
         None, "Folder with `model.py`, `requirements.txt`; relative to the spec.", since="0.1"
     )
     instance_types: InstanceTypes | None = Field(None, description="The planner chooses among these.")
+    overload: Literal["queue", "refuse"] = model_field(
+        "queue",
+        "What a copy does with more requests than it serves: `queue` lets as many wait as are answered within "
+        "`trial.request_timeout_s`; `refuse` refuses at once, with status 503 or the engine's own, a request that "
+        "would wait longer than `slo.ttft_ms` leaves room for.",
+        since="0.2",
+    )
     overrides: ServingOverrides = ServingOverrides()
     adapters: Adapters = model_field(
         (), "LoRA adapters, each an inference component on the model's copies.", planned=False

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import boto3
 import pytest
-from botocore.exceptions import NoCredentialsError, ParamValidationError
+from botocore.config import Config
+from botocore.exceptions import ClientError, NoCredentialsError, ParamValidationError
 
 from seatrial.client import (
     AnswerError,
@@ -111,6 +112,35 @@ def test_an_answer_of_503_is_asked_again(server: Server) -> None:
     server.answers = [failure(503, "ServiceUnavailable", message="busy"), (200, {}, ANSWER)]
     assert generate(server.client(), TGI, "hello").text == "ahoy"
     assert len(server.requests) == 2
+
+
+@pytest.mark.parametrize("mode", ["standard", "adaptive"])
+@pytest.mark.parametrize(
+    ("refusal", "attempts"),
+    [
+        (failure(424, "ModelError", OriginalStatusCode=503, OriginalMessage="full"), 1),
+        (failure(503, "ServiceUnavailable", message="busy"), 2),
+        (failure(429, "ThrottlingException", message="Rate exceeded"), 2),
+    ],
+)
+def test_what_botocore_repeats_by_itself(
+    server: Server,
+    mode: Literal["standard", "adaptive"],
+    refusal: tuple[int, dict[str, str], str],
+    attempts: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As docs/how-to/client.md says: not the 503 of a container, which is a ModelError."""
+    monkeypatch.setattr("botocore.endpoint.time.sleep", lambda _seconds: None)
+    server.answers = [refusal]
+    client = boto3.client(
+        "sagemaker-runtime", region_name="us-east-1", endpoint_url=f"http://127.0.0.1:{server.server_port}",
+        aws_access_key_id="AKIDEXAMPLE", aws_secret_access_key="secret",
+        config=Config(retries={"mode": mode, "total_max_attempts": 2}),
+    )  # fmt: skip
+    with pytest.raises(ClientError):
+        client.invoke_endpoint(EndpointName="chat", Body=b"{}")
+    assert len(server.requests) == attempts
 
 
 def test_the_configuration_has_20_attempts_in_the_standard_mode(server: Server) -> None:

@@ -256,6 +256,7 @@ NOT_TAKEN = {
     "trial": {
         "mode": "of the request itself",
         "target": "`target_knee` of the request itself",
+        "overload": "of the request itself",
         "update": "the stack decides the manner by it",
         "concurrency_levels": "the plan's",
         "max_requests_per_concurrency": "left out, twice the fewest",

@@ -4,9 +4,11 @@ from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
-from seatrial.engines.render import dialect_of, render_plan, spelled_version
+from seatrial.engines.render import render_plan
+from seatrial_base.catalog.engine_versions import dialect_of, spelled_version
 from seatrial_base.errors import RenderError
 from seatrial_lint.engines.properties import parse_properties
+from tests.sample_plan import decided
 
 if TYPE_CHECKING:
     from seatrial.documents.plan import Plan
@@ -73,6 +75,25 @@ def test_what_the_spec_fixes_is_rendered(loaded: Loaded, make_plan: MakePlan) ->
 def test_speculation_that_is_only_planned_is_not_rendered(loaded: Loaded, make_plan: MakePlan) -> None:
     spec = "serving: {overrides: {speculative_decoding: {draft_tokens: 4, acceptance_rate: 0.7}}}\n"
     assert "speculative" not in render_plan(loaded(spec), make_plan()).files["serving.properties"]
+
+
+@pytest.mark.parametrize(
+    ("engine", "version", "expected"),
+    [
+        ("vllm", "0.30.0", {"SM_VLLM_MAX_NUM_QUEUED_REQS": "164", "SM_VLLM_MAX_NUM_QUEUED_TOKENS": "9000"}),
+        ("vllm", "0.28.0", {}),
+        ("vllm", "2.6", {}),  # an image that doesn't say which vLLM it has: an unknown argument stops the start
+        ("sglang", "0.5.20", {"SM_SGLANG_MAX_QUEUED_REQUESTS": "100"}),
+        ("tgi", "3.3.6", {"MAX_CONCURRENT_REQUESTS": "164"}),
+    ],
+)
+def test_the_limit_of_the_queue_is_rendered_where_the_version_has_one(
+    engine: str, version: str, expected: dict[str, str], loaded: Loaded, make_plan: MakePlan
+) -> None:
+    tokens = decided(9_000) if "SM_VLLM_MAX_NUM_QUEUED_TOKENS" in expected else None
+    plan = make_plan(engine).model_copy(update={"engine_version": decided(version), "max_queued_tokens": tokens})
+    rendered = render_plan(loaded(), plan).container_env
+    assert {name: value for name, value in rendered.items() if "QUEUED" in name or "CONCURRENT" in name} == expected
 
 
 def test_the_backend_is_rendered(loaded: Loaded, make_plan: MakePlan) -> None:

@@ -147,6 +147,10 @@ OPTIONS: Final[dict[str, dict[str, Change]]] = {
         ),
     },
     "metrics": {"default": NOTHING, "detailed": endpoint(hosting__metrics={"detailed": True, "enhanced": True})},
+    "overload": {
+        "queue": NOTHING,
+        "refuse": endpoint(serving__overload="refuse", slo__ttft_ms={"p95": 60_000}, trial__overload="require"),
+    },
     "engine": {
         "lmi": NOTHING,
         "vllm": endpoint(serving__engine="vllm"),
@@ -176,6 +180,7 @@ REFUSED: Final[dict[tuple[tuple[str, str], tuple[str, str]], str]] = {
     # A variant with the model keeps an instance, unless its requests wait in a queue.
     **{(("hosting", kind), ("copies", "zero")): "SEA134" for kind in SINGLES if kind != "asynchronous"},
     (("hosting", "asynchronous"), ("api", "openai")): "SEA136",
+    (("hosting", "asynchronous"), ("overload", "refuse")): "SEA148",
     # A product is one spec: there is no other model.
     **{(("hosting", kind), ("delivery", "product")): "SEA130" for kind in ("variants", "shadow")},
     (("tags", "many"), ("delivery", "product")): "SEA142",

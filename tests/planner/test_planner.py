@@ -487,6 +487,52 @@ def test_overrides_are_taken_as_given(ask: Ask) -> None:
     assert {decision.because.partition(". ")[0].rstrip(".") for decision in decided} == {"The spec fixes it"}
 
 
+VLLM_30 = {"instance_types": ["ml.g5.2xlarge"], "engine": "vllm", "engine_version": "0.30.0"}
+REFUSING = [
+    ({"engine": "vllm", "engine_version": "0.30.0"}, 503),
+    ({"engine": "vllm", "engine_version": "0.28.0"}, None),
+    ({"engine": "sglang"}, 503),
+    ({"engine": "tgi"}, 429),
+    ({"engine": "lmi", "backend": "vllm-rolling"}, 503),
+    ({"engine": "lmi"}, None),  # its asynchronous handler hands every request to vLLM at once
+]
+
+
+@pytest.mark.parametrize(("serving", "status"), REFUSING)
+def test_a_copy_that_refuses_queues_what_keeps_the_time_to_first_token(
+    ask: Ask, serving: dict[str, object], status: int | None
+) -> None:
+    served = {"instance_types": ["ml.g5.2xlarge"], **serving}
+    spec = {"slo": {"ttft_ms": {"p95": 2_500}}, "workload": workload(4)}
+    queues, refuses = (
+        make_plan(ask(serving=served | {"overload": overload}, **spec)) for overload in ("queue", "refuse")
+    )
+
+    queued, at_knee = refuses.max_queued_requests, f"at the knee of {refuses.knee.concurrency}, 2500 ms at most"
+    assert 1 <= queued.value < queues.max_queued_requests.value
+    assert at_knee in queued.because
+    assert [warning for warning in refuses.warnings if warning.startswith("SEA149")] == [
+        warning for warning in refuses.warnings if "refuses no request" in warning
+    ]
+    assert any(warning.startswith("SEA149") for warning in refuses.warnings) is (status is None)
+    assert (f"Further ones are answered {status}." in queued.because) is (status is not None)
+    bounds_tokens = serving.get("engine_version") == "0.30.0"
+    assert (refuses.max_queued_tokens is not None) is bounds_tokens
+    if refuses.max_queued_tokens is not None:
+        assert refuses.max_queued_tokens.value // 256 == queued.value  # prompts of 256 tokens
+    if status is not None:
+        assert max(refuses.concurrency_levels.value) <= refuses.max_num_seqs.value + queued.value
+
+
+def test_a_longer_bound_lets_more_wait_and_none_that_is_left_at_the_knee_lets_one(ask: Ask) -> None:
+    def queued(bound: int) -> int:
+        spec = ask(serving={**VLLM_30, "overload": "refuse"}, slo={"ttft_ms": {"p95": bound}}, workload=workload(4))
+        return make_plan(spec).max_queued_requests.value
+
+    tight, middle, wide = (queued(bound) for bound in (350, 1_500, 4_000))
+    assert (tight, middle < wide) == (1, True)
+
+
 def test_an_accelerator_without_bf16_computes_in_fp16(ask: Ask) -> None:
     plan = make_plan(ask(model={"hub_id": "Qwen/Qwen2.5-1.5B"}, serving={"instance_types": ["ml.g4dn.xlarge"]}))
 

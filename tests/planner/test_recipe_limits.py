@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.engines.render import dialect_of
 from seatrial.planner.engine import choose_engine
 from seatrial.planner.planner import make_plan
 from seatrial.planner.recipe_limits import accelerator_limits, weights_refusals
@@ -20,7 +19,7 @@ from seatrial.specs.optimization import NAMES
 from seatrial.specs.recipe import expanded, is_quantized_at_start, parse_recipe, recipe_name
 from seatrial_base.catalog import optimizations
 from seatrial_base.catalog.engine_options import find_spellings
-from seatrial_base.catalog.engine_versions import read_version
+from seatrial_base.catalog.engine_versions import dialect_of, read_version
 from seatrial_base.catalog.engines import ENGINE_CANDIDATES
 from seatrial_base.catalog.images import IMAGES
 from seatrial_base.catalog.instances import ACCELERATORS

@@ -56,6 +56,12 @@ def found(load: Load, added: str) -> list[tuple[str, str]]:
             "overrides: {lora: {max_rank: 8, max_adapters: 1}}}",
             [("SEA140", "serving.adapters[0].name")],
         ),
+        ("serving: {overload: refuse}", [("SEA148", "serving.overload")]),
+        (
+            "serving: {overload: refuse}\nslo: {ttft_ms: {p99: 500}}\n"
+            "hosting: {kind: single_model, asynchronous: {output_s3_uri: 's3://bucket/answers/'}}",
+            [("SEA148", "serving.overload")],
+        ),
         ("hosting: {kind: single_model}\ntrial: {mode: report}", [("SEA136", "trial.mode")]),
         ("hosting: {kind: single_model, data_cache: true}", [("SEA125", "hosting.data_cache")]),
         ("hosting: {kind: single_model, more_models: [b]}", [("SEA125", "hosting.more_models")]),

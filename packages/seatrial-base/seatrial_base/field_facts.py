@@ -41,6 +41,7 @@ class Option:
         default: Its value where neither the command line nor a spec says it and the field has no default.
         unit: The option's unit over the field's: 60 for minutes of a field in seconds.
         repeats: Whether it may be written several times.
+        sets: What the flag alone sets; None of an option that takes a value.
     """
 
     flag: str
@@ -52,6 +53,7 @@ class Option:
     default: object = None
     unit: float = 1
     repeats: bool = False
+    sets: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING
 from seatrial.documents.plan import Decision
 from seatrial.planner.predict.copy_model import compiled_length, power_of_two
 from seatrial.planner.predict.memory import missing_bytes
-from seatrial_base.units import MIB, counted
+from seatrial.planner.predict.simulation import saturation_per_s
+from seatrial_base.units import MIB, MS_PER_S, counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from seatrial.documents.prediction import MemoryFit
+    from seatrial.planner.search.capacity import Levels
     from seatrial.planner.search.demand import Demand
-    from seatrial.specs.endpoint import EndpointSpec, ServingOverrides
+    from seatrial.specs.endpoint import EndpointSpec, ServingOverrides, Slo
     from seatrial_base.catalog.architecture import Architecture
     from seatrial_base.catalog.engines import Engine
     from seatrial_load.measure.lengths import RequestLengths
@@ -199,6 +201,31 @@ def choose_max_queued(
         f"the others wait."
     )
     return Decision(value=waiting, because=because)
+
+
+def queue_room(slo: Slo, levels: Levels, knee: int, status: int | None) -> tuple[Decision[int], Decision[int]]:
+    """Return the requests and their tokens that may wait so that what is admitted keeps the SLO's time to first token.
+
+        prefill rate    = requests per second of a full copy × mean prompt      tokens/s
+        queued tokens   = prefill rate × (bound of TTFT - TTFT at the knee)     tokens
+        queued requests = queued tokens / mean prompt                           at least 1
+
+    A full copy takes a prompt up as fast as it ends answers: that, not what its prefill alone would do, empties the
+    queue (Little's law). The least room of the bounded percentiles counts, each with its own prediction. vLLM's text on
+    `max_num_queued_tokens` has the same product of bound and prefill rate.
+    """
+    at_knee, per_s = levels.at(knee).ttft_ms, saturation_per_s(levels.copy)
+    bounds = {name: bound for name, bound in slo.ttft_ms.model_dump().items() if bound is not None}
+    name = min(bounds, key=lambda each: bounds[each] - getattr(at_knee, each))
+    room_s = max(0.0, bounds[name] - getattr(at_knee, name)) / MS_PER_S
+    requests, prompt = max(1, math.floor(per_s * room_s)), levels.copy.input_tokens
+    refuses = f" Further ones are answered {status}." if status is not None else ""
+    because = (
+        f"A full copy takes up {per_s * prompt:,.0f} prompt tokens/s; TTFT {name} is {getattr(at_knee, name):,.0f} ms "
+        f"at the knee of {knee}, {bounds[name]:g} ms at most: {room_s:.2f} s of them may wait.{refuses}"
+    )
+    tokens = max(prompt, math.floor(per_s * room_s * prompt))
+    return Decision(value=requests, because=because), Decision(value=tokens, because=because)
 
 
 def choose_levels(given: Iterable[int] | None, max_num_seqs: int, gate: int) -> Decision[tuple[int, ...]]:

@@ -13,6 +13,7 @@ from seatrial.planner.decisions.batching import (
     choose_levels,
     choose_max_num_seqs,
     choose_max_queued,
+    queue_room,
     settle_max_model_len,
 )
 from seatrial.planner.decisions.placement import decide_gate, decide_target, predict_target, target_warnings
@@ -40,6 +41,8 @@ from seatrial.specs.recipe import compiles
 from seatrial.specs.router import router_findings
 from seatrial.specs.workload import RATE_SHARES
 from seatrial_base.bounds import LONGEST_TRIAL_S
+from seatrial_base.catalog.engine_options import find_spellings, refusal_status
+from seatrial_base.catalog.engine_versions import dialect_of, spelled_version
 from seatrial_base.units import S_PER_HOUR, S_PER_MINUTE, counted, hourly_words, usd
 
 if TYPE_CHECKING:
@@ -113,11 +116,18 @@ def derive_limits(chosen: Chosen) -> DerivedLimits:
         resolved.batched_tokens.value,
         candidate.copy.attention_data_parallel_degree,
     )
+    queue = decide_queue(chosen, levels, predicted.knee.concurrency, running, in_time)
+    if queue.refuses and endpoint.trial.concurrency_levels is None:
+        most = max(gate.value, running + queue.requests.value)
+        value = tuple(level for level in concurrency_levels.value if level <= most)
+        because = f"{concurrency_levels.because} Beyond {most} a copy refuses."
+        concurrency_levels = Decision(value=value, because=because)
     limits = ServingLimits(
         max_model_len=max_model_len,
         max_num_seqs=batch,
         max_num_batched_tokens=chosen.resolved.batched_tokens,
-        max_queued_requests=choose_max_queued(overrides, running, in_time, endpoint.trial.request_timeout_s),
+        max_queued_requests=queue.requests,
+        max_queued_tokens=queue.tokens,
         startup_timeout_s=startup,
         download_timeout_s=download,
         knee=predicted.knee,
@@ -134,6 +144,7 @@ def derive_limits(chosen: Chosen) -> DerivedLimits:
             *_deployment_warnings(chosen),
             *chosen.demand.cautions(chosen.best.candidate.instance),
             *batch_limit_warnings(overrides, memory),
+            *queue.warnings,
             *timeout_warnings(startup, download),
             *candidate_warnings(endpoint.trial, start_s),
             *target_warnings(best, demand, predicted),
@@ -146,6 +157,50 @@ def derive_limits(chosen: Chosen) -> DerivedLimits:
         ),
     )
     return DerivedLimits(limits, levels, band)
+
+
+@dataclass(frozen=True, slots=True)
+class QueueLimits:
+    """The decided limits of a copy's queue; tokens only where the engine bounds them.
+
+    Attributes:
+        refuses: Whether they are the SLO's, and the engine refuses what is beyond them.
+    """
+
+    requests: Decision[int]
+    tokens: Decision[int] | None
+    refuses: bool = False
+    warnings: tuple[str, ...] = ()
+
+
+def decide_queue(chosen: Chosen, levels: Levels, knee: int, running: int, in_time: int) -> QueueLimits:
+    """Return the limits of the queue: what is answered within the timeout, or what keeps the SLO and is refused else.
+
+    Args:
+        running: Requests that a copy batches.
+        in_time: Requests in flight that one copy answers within the timeout.
+    """
+    serving, overrides = chosen.loaded.endpoint.serving, chosen.demand.overrides
+    given = overrides.max_queued_tokens
+    tokens: Decision[int] | None = None if given is None else Decision(value=given, because="The spec fixes it.")
+    if serving.overload == "queue":
+        timeout_s = chosen.loaded.endpoint.trial.request_timeout_s
+        return QueueLimits(choose_max_queued(overrides, running, in_time, timeout_s), tokens)
+    choice = chosen.resolved.choice
+    engine, on_neuron = choice.option.engine, "neuronx" in choice.option.name
+    version = spelled_version(engine, choice.version.value, on_neuron=on_neuron)
+    dialect = dialect_of(engine, version, serving.backend, on_neuron=on_neuron)
+    status, spelled = refusal_status(dialect, version), find_spellings(dialect, version)
+    requests, room_tokens = queue_room(chosen.loaded.endpoint.slo, levels, knee, status)
+    if overrides.max_queued_requests is not None:
+        requests = choose_max_queued(overrides, running, in_time, 0.0)
+    if tokens is None and spelled.of_field("max_queued_tokens"):
+        tokens = room_tokens
+    if status is not None:
+        return QueueLimits(requests, tokens, refuses=True)
+    way = "serve with an engine that refuses: vllm from 0.29 on, sglang or tgi, or put a limit before the endpoint"
+    warning = f"SEA149: {spelled.called} refuses no request: beyond the batch of {running} all wait. To refuse, {way}."
+    return QueueLimits(requests, tokens, warnings=(warning,))
 
 
 def _batch(chosen: Chosen, error: float) -> Decision[int]:

@@ -12,7 +12,7 @@ from seatrial.report.document.jumpstart import is_jumpstart, jumpstart_section
 from seatrial.report.document.levels import failures_section, levels_section, time_section
 from seatrial.report.document.prediction import prediction_beside
 from seatrial.report.document.provenance import scaled_section, trial_name
-from seatrial.report.document.slo import checks_section, knees_section, quality_section
+from seatrial.report.document.slo import checks_section, knees_section, overload_section, quality_section
 from seatrial.report.planned import is_comparable, plan_of_trial
 from seatrial_base.table import markdown_table
 from seatrial_base.text import escaped
@@ -37,6 +37,7 @@ def _blocks(result: TrialResult, plan: Plan | None) -> Iterator[str]:
     yield from (f"> {escaped(caution)}" for caution in cautions(result, plan))
     yield from section_blocks(checks_section(result))
     yield from section_blocks(quality_section(result))
+    yield from section_blocks(overload_section(result))
     yield from section_blocks(levels_section(result))
     yield from section_blocks(cost_section(result, own))
     yield from section_blocks(comparison_section(result))

@@ -33,7 +33,7 @@ from seatrial.report.document.provenance import (
     scaled_section,
     trial_name,
 )
-from seatrial.report.document.slo import checks_section, knees_section, quality_section
+from seatrial.report.document.slo import checks_section, knees_section, overload_section, quality_section
 from seatrial.report.planned import is_comparable, plan_of_trial
 from seatrial_base.secrets import redacted
 from seatrial_base.table import csv_table, html_cell, html_table, record_table
@@ -146,6 +146,7 @@ def _sections(result: TrialResult, plan: Plan | None, outlook: Outlook | None) -
     yield checks_section(result)
     yield scaled_section(result)
     yield quality_section(result)
+    yield overload_section(result)
     yield container_section(result)
     yield cost_section(result, plan)
     yield levels_section(result)

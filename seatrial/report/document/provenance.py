@@ -150,9 +150,13 @@ def command_of(request: TrialRequest) -> str:
         load_options += _timing(load)
     if load.requests is not None and not ARRIVALS[load.arrival].is_open:
         load_options += ("--requests", str(load.requests))
-    load_options += [row.flag for row in OPTIONS.values() if row.kind is bool and getattr(request.workload, row.name)]
+    load_options += [
+        row.flag for row in OPTIONS.values() if row.kind is bool and getattr(request.workload, row.name, False)
+    ]
     if request.target.kind == "openai":
         load_options += _limit_options(load)
+    if request.overload == "require" and request.target.kind == "openai":  # else the spec says it
+        load_options.append("--overload")
     return shlex.join(("seatrial", "bench", *_target_options(request), *load_options, "--output", "report"))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -164,6 +165,19 @@ def quality_section(result: TrialResult) -> Section:
         tables=(table,) if quality.scores else (),
         remarks=tuple(sentence(check.sentence) for check in quality.checks),
     )
+
+
+def overload_section(result: TrialResult) -> Section:
+    """Return what load beyond the knee did, with its numbers; nothing where it was not tried."""
+    seen = result.overload
+    if seen is None:
+        return Section(anchor="overload", heading="Overload")
+    numbers = ((name.name, getattr(seen, name.name)) for name in fields(seen) if name.name not in {"status", "because"})
+    rows = [(Cell(name), Cell(f"{value:g}")) for name, value in numbers if isinstance(value, int | float)]
+    rows += [(Cell(f"refused: {name}"), Cell(f"{count:,}")) for name, count in seen.refusals.items()]
+    table = Table("Overload", (Column("what", kind="text"), Column("value")), tuple(rows))
+    paragraph = f"{seen.status.capitalize()}: {plain(seen.because)}."
+    return Section(anchor="overload", heading="Overload", half=True, paragraphs=(paragraph,), tables=(table,))
 
 
 def _row(quality: QualityResult, score: QualityScore) -> Iterator[Cell]:

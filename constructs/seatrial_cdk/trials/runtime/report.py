@@ -9,7 +9,7 @@ from seatrial_base.text import code, escaped
 from seatrial_base.units import exported, tenths, whole_or_tenths
 from seatrial_cdk.trials.runtime.attributes import headline, trial_usd, value_of
 from seatrial_load.metrics.counts import unmeasured_lines
-from seatrial_load.metrics.sent import cache_lines
+from seatrial_load.metrics.sent import cache_lines, overload_lines
 from seatrial_load.slo.verdict import doubt_texts
 
 if TYPE_CHECKING:
@@ -102,6 +102,7 @@ def _facts(result: TrialResult) -> Iterator[str]:
 def _conditions(result: TrialResult) -> Iterator[str]:
     yield from (f"doubt: {doubt}" for doubt in doubt_texts(result))
     yield from cache_lines(result)
+    yield from overload_lines(result)
     yield from unmeasured_lines(result.unmeasured)
     yield f"stopped: {result.stopped.because}"
     yield f"live: {result.live.because}"

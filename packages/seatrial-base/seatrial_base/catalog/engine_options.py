@@ -112,6 +112,7 @@ class Spelling:
         implies: Fields that are so when this key is there.
         also: Written beside the first spelling of the field.
         offset: Added to the neutral number.
+        refuses: HTTP status of a request beyond the limit; `None` where this limit refuses none.
         note: What to tell people when it is written.
         since: First version, `None` for every.
         until: Last version, a prefix: `1` covers 1.4.5.
@@ -136,6 +137,7 @@ class Spelling:
     alias: bool = False
     also: bool = False
     offset: int = 0
+    refuses: int | None = None
     note: str = ""
     since: str | None = None
     until: str | None = None
@@ -290,6 +292,19 @@ def find_spellings(dialect: DialectName, version: str) -> SpellingTable:
         RenderError: SEA307 when the version names none, or the dialect does not exist in it.
     """
     return _table(*dialect_in(dialect, version))
+
+
+def refusal_status(dialect: DialectName, version: str) -> int | None:
+    """Return the HTTP status by which a container refuses a request beyond its queue; None where the queue has no end.
+
+    LMI's asynchronous handler has none: it hands each request to vLLM at once, so that DJL's queue of jobs is empty
+    (djl-serving, `AsyncRequestManager.addInput`).
+
+    Raises:
+        RenderError: As `find_spellings`.
+    """
+    rows = find_spellings(dialect, version).of_field("max_queued_requests")
+    return next((row.refuses for row in rows if row.refuses is not None), None)
 
 
 def all_spellings() -> tuple[Spelling, ...]:

@@ -206,3 +206,41 @@ def _no_such_dialect(dialect: Dialect, version: Version) -> RenderError:
     others = [one.name for one in DIALECTS.rows if one.engine == dialect.engine and has_dialect(one, version)]
     hint = f"it exists from {first}{last}" + (f"; {here} has {', '.join(others)}" if others else "")
     return RenderError.of("SEA307", missing_dialect_text(dialect.name, version), hint=hint)
+
+
+NEWEST_READ: Final = {"lmi": "27", "tgi": "3.3.6", "vllm": "0.26.0", "sglang": "0.5.20"}
+_NEWEST_READ_ON_NEURON: Final = {"lmi": "11", "tgi": "0.3.0", "vllm": "0.4.5"}
+
+
+_ON_NEURON: dict[EngineName, DialectName] = {"lmi": "lmi-neuronx", "tgi": "tgi-neuronx", "vllm": "vllm-neuronx"}
+
+
+def dialect_of(engine: EngineName, version: str, backend: str = "auto", *, on_neuron: bool = False) -> DialectName:
+    """Return the dialect of a plan: what the spec fixes, else the newest vLLM form that the container has."""
+    if on_neuron and engine in _ON_NEURON:
+        return _ON_NEURON[engine]
+    if engine != "lmi":
+        return engine
+    if backend != "auto":
+        return _BACKENDS[backend]
+    return "lmi-async" if "lmi-async" in existing_dialects(engine, version) else "lmi-vllm"
+
+
+_BACKENDS: dict[str, DialectName] = {
+    "vllm": "lmi-async",
+    "vllm-rolling": "lmi-vllm",
+    "lmi-dist": "lmi-dist",
+    "trtllm": "lmi-trtllm",
+    "neuronx": "lmi-neuronx",
+    "deepspeed": "lmi-deepspeed",
+    "python": "lmi-python",
+}
+
+
+def spelled_version(engine: EngineName, version: str, *, on_neuron: bool = False) -> str:
+    """Return the version to spell by: the plan's, or the newest that was read when an image of the user has none."""
+    if on_neuron:
+        read = read_version(engine, version)
+        dialect = DIALECTS[_ON_NEURON[engine]]
+        return version if read is not None and has_dialect(dialect, read) else _NEWEST_READ_ON_NEURON[engine]
+    return version if read_version(engine, version) is not None else NEWEST_READ[engine]

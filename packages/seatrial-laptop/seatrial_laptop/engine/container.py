@@ -370,7 +370,10 @@ class Container:
         self._token = token
         self.llama: Llama | None = None
         self.admission = Admission(
-            slots=settings.slots, batch_total_tokens=settings.batch_total_tokens, max_in_flight=settings.max_in_flight
+            slots=settings.slots,
+            batch_total_tokens=settings.batch_total_tokens,
+            max_in_flight=settings.max_in_flight,
+            max_queued_tokens=settings.max_queued_tokens,
         )
 
     async def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -469,7 +472,7 @@ class Container:
         text = await llama.chat_prompt(ask.prompt) if ask.schema == "messages" else str(ask.prompt)
         prompt = await llama.tokenize(text)
         output_tokens = limit_output(ask, len(prompt), self.settings)
-        async with self.admission.slot(len(prompt) + output_tokens):
+        async with self.admission.slot(len(prompt) + output_tokens, prompt=len(prompt)):
             answer = answer_format(self.settings.wire_format, ask, self.settings.model_id)
             schema = ask.tools.parameters if ask.tools.forced else None
             items = llama.generate(prompt, output_tokens=output_tokens, sampling=ask.sampling, schema=schema)
@@ -525,11 +528,15 @@ class Admission:
         waiting: Requests that wait for one.
     """
 
-    def __init__(self, *, slots: int, batch_total_tokens: int, max_in_flight: int) -> None:
+    def __init__(
+        self, *, slots: int, batch_total_tokens: int, max_in_flight: int, max_queued_tokens: int | None = None
+    ) -> None:
         self._slots = slots
         self._free_tokens = batch_total_tokens
         self._most_tokens = batch_total_tokens
         self._max_in_flight = max_in_flight
+        self._max_queued_tokens = max_queued_tokens
+        self._queued_tokens = 0
         self._queue: deque[tuple[int, asyncio.Future[None]]] = deque()
         self.running = 0
 
@@ -544,16 +551,21 @@ class Admission:
         return 1 - self._free_tokens / self._most_tokens
 
     @asynccontextmanager
-    async def slot(self, tokens: int) -> AsyncIterator[None]:
+    async def slot(self, tokens: int, *, prompt: int = 0) -> AsyncIterator[None]:
         """Hold a slot and a share of the token budget; waits in order of arrival.
+
+        Args:
+            prompt: Tokens of them that count while it waits: as vLLM's limit, it refuses once it is reached.
 
         Raises:
             Overloaded: The container admits no further request.
         """
-        if self.running + self.waiting >= self._max_in_flight:
+        most = self._max_queued_tokens
+        if self.running + self.waiting >= self._max_in_flight or (most is not None and self._queued_tokens >= most):
             raise Overloaded
         entry = (tokens, asyncio.get_running_loop().create_future())
         self._queue.append(entry)
+        self._queued_tokens += prompt
         self._start_next()
         try:
             await entry[1]
@@ -566,6 +578,8 @@ class Admission:
                 self._free_tokens += tokens
             self._start_next()
             raise
+        finally:
+            self._queued_tokens -= prompt
         try:
             yield
         finally:

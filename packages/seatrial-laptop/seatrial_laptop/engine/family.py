@@ -135,7 +135,8 @@ def lmi_settings(image: str, environment: Mapping[str, str], properties: Mapping
             wire_format=wire_format,
             model_id=options.text("option.model_id"),
             max_num_seqs=max_num_seqs,
-            max_in_flight=max_num_seqs + (options.whole("job_queue_size") or 1000),
+            # The asynchronous handler hands each request to vLLM at once: DJL's queue of jobs refuses none.
+            max_in_flight=max_num_seqs + (options.whole("job_queue_size") or 1000) if rolling else UNLIMITED,
             max_input_tokens=max_model_len - 1,
             max_total_tokens=max_model_len,
             batch_total_tokens=KV_POOL_TOKENS,
@@ -261,7 +262,7 @@ def tgi_settings(environment: Mapping[str, str]) -> EngineSettings:
 PREFIX: Final = "SM_VLLM_"
 AUTO_TOOLS: Final = f"{PREFIX}ENABLE_AUTO_TOOL_CHOICE"
 UNLIMITED: Final = 1_000_000
-"""Requests: vLLM's queue has no end."""
+"""Requests: without a limit of its own vLLM's queue has no end."""
 
 
 def vllm_settings(environment: Mapping[str, str]) -> EngineSettings:
@@ -281,7 +282,8 @@ def vllm_settings(environment: Mapping[str, str]) -> EngineSettings:
             wire_format=WireFormat.VLLM,
             model_id=model_id,
             max_num_seqs=max_num_seqs,
-            max_in_flight=UNLIMITED,
+            max_in_flight=options.whole(f"{PREFIX}MAX_NUM_QUEUED_REQS") or UNLIMITED,  # those that run among them
+            max_queued_tokens=options.whole(f"{PREFIX}MAX_NUM_QUEUED_TOKENS"),
             max_input_tokens=max_model_len - 1,
             max_total_tokens=max_model_len,
             batch_total_tokens=KV_POOL_TOKENS,

@@ -45,6 +45,7 @@ class EngineSettings:
         default_output_tokens: The output when the request names no limit; None means up to `max_total_tokens`.
         quantization: How the weights are quantized, in the configuration's or the checkpoint's word; empty for not.
         served_names: The names of the model that a request may give; every name without any.
+        max_queued_tokens: Prompt tokens of waiting requests, from which on one more is refused; None for no limit.
         calls_tools: Whether the engine reads tool calls out of what the model writes by itself.
     """
 
@@ -60,6 +61,7 @@ class EngineSettings:
     quantization: str = ""
     served_names: tuple[str, ...] = ()
     calls_tools: bool = True
+    max_queued_tokens: int | None = None
 
     @property
     def slots(self) -> int:

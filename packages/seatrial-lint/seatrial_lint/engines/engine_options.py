@@ -102,3 +102,6 @@ class EngineOptions(FrozenModel):
         None, "Path of a chat template in the container; default: that of the tokenizer.", since="0.2"
     )
     max_queued_requests: Count | None = Field(None, description="Most requests in the queue; further ones are refused.")
+    max_queued_tokens: TokenCount | None = model_field(
+        None, "Most prompt tokens of requests without a first token; further requests are refused.", since="0.2"
+    )

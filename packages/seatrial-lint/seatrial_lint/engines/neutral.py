@@ -92,7 +92,8 @@ def _typed_quantization(config: ServingConfig, table: SpellingTable) -> Iterator
 
 
 def _queue(config: ServingConfig, table: SpellingTable) -> Iterator[Conflict]:
-    if config.max_queued_requests is not None and config.max_num_seqs is None:
+    counts_running = any(row.kind == "with_running" for row in table.of_field("max_queued_requests"))
+    if counts_running and config.max_queued_requests is not None and config.max_num_seqs is None:
         message = f"{table.called} limits running and waiting requests together, but max_num_seqs is missing"
         yield Conflict(("max_queued_requests", "max_num_seqs"), message, "set max_num_seqs as well")
 
@@ -125,6 +126,7 @@ def _one_adapter(config: ServingConfig, _: SpellingTable) -> Iterator[Conflict]:
 _BY_DIALECT = {
     "tgi": (_of_tgi, _queue),
     "tgi-neuronx": (_queue,),
+    "vllm": (_queue,),
     "lmi-dist": (_of_lmi_dist,),
     "lmi-deepspeed": (_smoothquant_type,),
     "sglang": (_one_adapter,),

@@ -90,7 +90,8 @@ def parse(
         name, because = _understand(source, line, table, reading)
         reading.entries.append(ParsedEntry(source, line.key, line.value, line.number, name, because))
     waiting = reading.values.get("max_queued_requests")
-    if table.dialect.engine == "tgi" and isinstance(waiting, str):
+    counts_running = any(row.kind == "with_running" for row in table.of_field("max_queued_requests"))
+    if counts_running and isinstance(waiting, str):
         _without_running(waiting, reading)
     config, wrong = unflatten(reading.values, reading.extra)
     entries: list[ParsedEntry] = []
@@ -174,7 +175,7 @@ def _extra_name(source: str, key: str, table: SpellingTable) -> str | None:
 
 
 def _without_running(waiting: str, reading: _ParseState) -> None:
-    """Take the sequences that run off the requests that TGI bounds, running and waiting together."""
+    """Take the sequences that run off the requests that an engine bounds, running and waiting together."""
     running = reading.values.get("max_num_seqs")
     if isinstance(running, str) and int(waiting) > int(running):
         reading.values["max_queued_requests"] = str(int(waiting) - int(running))

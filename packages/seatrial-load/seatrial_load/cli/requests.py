@@ -119,7 +119,9 @@ def _of_part(part: str) -> Iterator[CommandOption]:
 
 def _fields(part: str, values: Written) -> dict[str, Any]:
     """Return the fields of a part of the request that options fill, in the fields' units."""
-    filled = {row: values[row.flag] for row in _of_part(part) if row.flag in values}
+    filled: dict[CommandOption, Any] = {
+        row: row.option.sets or values[row.flag] for row in _of_part(part) if row.flag in values
+    }
     return {row.name: value if row.option.unit == 1 else value * row.option.unit for row, value in filled.items()}
 
 

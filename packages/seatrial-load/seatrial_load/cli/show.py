@@ -11,7 +11,14 @@ from seatrial_base.units import UNKNOWN, short, usd, whole_or_tenths
 from seatrial_load.documents.progress import LevelEnded, LevelStarted, TrialMessage
 from seatrial_load.documents.result import loads_words
 from seatrial_load.metrics.counts import unmeasured_lines
-from seatrial_load.metrics.sent import cache_lines, convoy_lines, random_arrivals_lines, sent_lines, session_lines
+from seatrial_load.metrics.sent import (
+    cache_lines,
+    convoy_lines,
+    overload_lines,
+    random_arrivals_lines,
+    sent_lines,
+    session_lines,
+)
 from seatrial_load.slo.verdict import doubt_texts
 
 if TYPE_CHECKING:
@@ -45,6 +52,7 @@ def fact_lines(result: TrialResult) -> Iterator[str]:
     if result.users is not None:
         yield f"users: {result.users.because}"
     yield knee_line(result)
+    yield from overload_lines(result)
     yield f"scaling target: {result.target_because}"
     if result.usd_per_million_output_tokens is not None:
         yield f"cost: {usd(result.usd_per_million_output_tokens)} per million output tokens"

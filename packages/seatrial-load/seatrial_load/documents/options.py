@@ -100,6 +100,8 @@ def _rows() -> Iterator[CommandOption]:
             if (option := facts.option) is None:
                 continue
             usual, kind = defaults.get(name) if option.default is None else option.default, hints[name]
+            if option.sets is not None:
+                kind = bool
             if get_origin(kind) in (Union, UnionType):
                 (kind,) = (member for member in get_args(kind) if member is not NoneType)
             if get_origin(kind) is Literal:

@@ -24,6 +24,7 @@ Arrival: TypeAlias = Literal["closed", "poisson", "gamma", "constant", "recorded
 Search: TypeAlias = Literal["sweep", "adaptive", "every_level"]
 Start: TypeAlias = Literal["spread", "together"]
 TargetKnee: TypeAlias = Literal["lowest", "slo"]
+OverloadProof: TypeAlias = Literal["off", "prove", "require"]
 Goal: TypeAlias = Literal["knee", "max_concurrency", "max_goodput"]
 PreparedBy: TypeAlias = Literal["seatrial", "jumpstart-2024"]
 Manner: TypeAlias = Literal["load", "in_place", "verify"]
@@ -622,6 +623,7 @@ class TrialRequest:
         alarms: Names of CloudWatch alarms; a trial alongside users' requests ends when one is in ALARM.
         quality: The evaluation set that is sent after the levels, and its bounds; None sends none.
         scaled: Values of the spec that the laptop replaces; empty elsewhere.
+        overload: Whether the load beyond the knee is tried, and whether the verdict depends on it.
     """
 
     endpoint: str
@@ -669,6 +671,20 @@ class TrialRequest:
         since="0.2",
     )
     scaled: tuple[ScaledValue, ...] = data_field((), since="0.2")
+    overload: OverloadProof = data_field(
+        "off",
+        "Twice the load of the knee after the levels: what can't be served in time must be refused within 100 ms, the "
+        "rest keep the SLO, and 5 s later no request wait longer. `prove` reports it, with `require` the verdict "
+        "depends on it.",
+        since="0.2",
+        option=Option(
+            "--overload",
+            "Load",
+            "After the levels send twice the knee's load: the verdict is `pass` only if what can't be served in time "
+            "is refused at once.",
+            sets="require",
+        ),
+    )
 
     def to_json(self) -> str:
         """Write the request as one line of JSON; a field that came later is left out where it has its default.

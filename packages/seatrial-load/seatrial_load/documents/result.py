@@ -588,6 +588,44 @@ class QualityResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OverloadResult:
+    """What twice the load of the knee did.
+
+    Attributes:
+        status: `proved`: what could not be served in time was refused at once, the rest kept the SLO, and the wait was
+            back soon; `refuted`; `unmeasured`: nothing was sent, the client was the limit, or it was no overload.
+        because: Why, with the numbers.
+        offered_requests_per_s: Requests per second of the burst, all copies together; None where nothing was sent.
+        burst_s: Its length.
+        sent: Its requests.
+        admitted: Those of them that were not refused for load.
+        refusals: How many were refused, by what the client saw: an HTTP status, `ModelError` (SageMaker's, of a model
+            that answered 503 or 429) or `in the stream`.
+        refusal_p95_ms: From request sent to refusal received, 95th percentile.
+        wait_p95_ms: Time to first token of the admitted, 95th percentile; end-to-end latency where nothing streams.
+        recovery_s: From the end of the burst until requests waited no longer than they may; None where they never did.
+        duration_s: Time that it took.
+    """
+
+    status: Literal["proved", "refuted", "unmeasured"]
+    because: str
+    offered_requests_per_s: float | None = None
+    burst_s: float | None = None
+    sent: int = 0
+    admitted: int = 0
+    refusals: Mapping[str, int] = field(default_factory=dict)
+    refusal_p95_ms: float | None = None
+    wait_p95_ms: float | None = None
+    recovery_s: float | None = None
+    duration_s: float = 0.0
+
+    @property
+    def refused_share(self) -> float:
+        """Share of the burst's requests that were refused, 0 to 1."""
+        return (self.sent - self.admitted) / self.sent if self.sent else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TrialResult:
     """One trial, whole.
 
@@ -620,6 +658,7 @@ class TrialResult:
         users: The users' load meanwhile; None of a trial that doesn't load alongside them.
         quality: The quality of the answers to the evaluation set; None without a set.
         container: The containers' metrics in CloudWatch; None where they weren't read.
+        overload: What load beyond the knee did; None where it was not tried.
         random_arrivals: TTFT at random arrivals of the gate's throughput; None where it is neither measured nor
             predicted, or no objective is on TTFT.
     """
@@ -650,6 +689,7 @@ class TrialResult:
     users: UsersLoad | None = None
     quality: QualityResult | None = None
     container: ContainerMetrics | None = None
+    overload: OverloadResult | None = None
     random_arrivals: RandomArrivals | None = None
 
     @property

@@ -129,6 +129,12 @@ def cache_lines(result: TrialResult) -> Iterator[str]:
         yield f"cache: {share * 100:.0f} % of the prompt tokens came from it at {place}{shared}"
 
 
+def overload_lines(result: TrialResult) -> Iterator[str]:
+    """Yield what load beyond the knee did; nothing where it was not tried."""
+    if result.overload is not None:
+        yield f"overload: {result.overload.status}: {result.overload.because}"
+
+
 def session_lines(result: TrialResult) -> Iterator[str]:
     """Yield the replayed sessions of each level: how many an hour, their time and cost, TTFT by kind of turn."""
     usd_per_hour = result.request.usd_per_hour_per_copy

@@ -33,9 +33,14 @@ def budget_s(request: TrialRequest) -> float:
     return min(load.budget_s, load.budget_usd / (price * request.copy_count) * S_PER_HOUR)
 
 
+_OVERLOAD_SHARE, _OVERLOAD_S = 0.25, 60.0
+
+
 def left_s(request: TrialRequest, progress: TrialProgress) -> float:
-    """Return how much longer the trial may measure."""
-    return budget_s(request) - progress.elapsed_s
+    """Return how much longer the trial may measure; its levels leave the proof of overload a quarter, or a minute."""
+    time_s = budget_s(request)
+    for_levels = request.overload != "off" and progress.stopped is None
+    return time_s - progress.elapsed_s - (min(_OVERLOAD_S, _OVERLOAD_SHARE * time_s) if for_levels else 0.0)
 
 
 def budget_over(request: TrialRequest) -> Stop:

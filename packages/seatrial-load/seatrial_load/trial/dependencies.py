@@ -11,6 +11,7 @@ from seatrial_base.errors import BenchError
 from seatrial_load.aws.clock_skew import shifted
 from seatrial_load.client.connection import dialer, socket_addresses
 from seatrial_load.client.request_writer import request_writer
+from seatrial_load.client.worker_pool import PoolOrder, load_with_workers
 from seatrial_load.documents.arrivals import arrivals_of
 from seatrial_load.documents.progress import unwatched
 from seatrial_load.prompts.choose import prompts_of
@@ -26,7 +27,9 @@ if TYPE_CHECKING:
     from seatrial_load.aws.container_metrics import PromQl
     from seatrial_load.aws.credentials import CredentialSource
     from seatrial_load.client.connection import Dial
+    from seatrial_load.client.event_loop import Wave
     from seatrial_load.client.request_writer import RequestWriter
+    from seatrial_load.client.worker_pool import PoolResult
     from seatrial_load.decode.response import RequestRecord
     from seatrial_load.documents.progress import TrialProgress, Watch
     from seatrial_load.documents.request import TrialRequest
@@ -158,3 +161,10 @@ class Tools:
             BenchError: SEA504, the name doesn't resolve.
         """
         return self.dial or dialer(writer.address, socket_addresses(writer.address))
+
+    def send(self, request: TrialRequest, writer: RequestWriter, wave: Wave, workers: int | None) -> PoolResult:
+        """Send a wave of a trial's requests; a connection of one's own is of this process alone."""
+        dial = self.dial_to(writer)
+        order = PoolOrder(wave=wave, stream=request.workload.stream, secret=writer.secret, terms=writer.terms)
+        workers = 1 if self.dial is not None else workers
+        return load_with_workers(order, writer, lambda: dial, workers=workers, clock=self.clock)

@@ -58,6 +58,7 @@ from seatrial_load.trial.budget import (
     verification_of,
 )
 from seatrial_load.trial.dependencies import Tools
+from seatrial_load.trial.overload import measure_overload, with_overload
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -181,7 +182,18 @@ def conclude_trial(
     request = live_request(request, progress)
     after, unread = _proof(request, progress, tools)
     doubt = unread or _doubt(request, progress, after)
-    quality, result = _quality(request, progress, tools, doubt), _judged(request, progress, progress.stopped, doubt)
+    result = _judged(request, progress, progress.stopped, doubt)
+    if request.overload != "off":
+        # What adds no load beside users proves nothing of it, and fails for nothing.
+        required = request.overload == "require" and request.manner == "load"
+        because = "" if request.manner == "load" else "users' requests would be refused"
+        if progress.stopped.reason == StopReason.CANCELLED or doubt is not None:
+            because = progress.stopped.because if doubt is None else doubt.because
+        overload = measure_overload(request, progress, result.levels, result.knee, tools, doubt=because)
+        progress = replace(progress, elapsed_s=progress.elapsed_s + overload.duration_s)
+        verdict = with_overload(result.verdict, overload, is_required=required)
+        result = replace(result, overload=overload, verdict=verdict, duration_s=progress.elapsed_s)
+    quality = _quality(request, progress, tools, doubt)
     if quality is not None:
         verdict, duration_s = with_quality(result.verdict, quality), result.duration_s + quality.duration_s
         result = replace(result, quality=quality, verdict=verdict, duration_s=duration_s)

@@ -15,7 +15,6 @@ from seatrial_base.errors import BenchError
 from seatrial_base.field_facts import made_of
 from seatrial_base.units import MS_PER_S
 from seatrial_load.client.event_loop import RecordedTurns, Wave, WaveConversations
-from seatrial_load.client.worker_pool import PoolOrder, load_with_workers
 from seatrial_load.decode.exchange import limits_of
 from seatrial_load.decode.response import answer_text
 from seatrial_load.documents.arrivals import REST_SHARE, arrivals_of, spread_starts
@@ -261,7 +260,7 @@ def load_level(
         tell=lambda ended: tools.watch(LevelAdvanced(ended=ended, elapsed_s=tools.clock() - since_s)),
         limits=limits_of(request.workload, size.requests),
     )
-    pool = _load(request, progress, wave, size, tools, workers=1 if tools.dial is not None else request.load.workers)
+    pool = _load(request, progress, wave, size, tools, workers=request.load.workers)
     tools.keep(pool.over, concurrency=step.concurrency, ramp=size.ramp)
     place = (
         f"at {load_words(step.concurrency, arrivals_of(request.load).rate_per_s(request.load, len(progress.levels)))}"
@@ -300,9 +299,7 @@ def _load(
         most = max(request.load.max_connections, wave.streams)
         talks = replace(talks, numbers=talks.numbers[part])
         wave = replace(wave, conversations=talks, recorded=recorded, most_streams=most)
-    dial = tools.dial_to(writer)
-    order = PoolOrder(wave=wave, stream=request.workload.stream, secret=writer.secret, terms=writer.terms)
-    return load_with_workers(order, writer, lambda: dial, workers=workers, clock=tools.clock)
+    return tools.send(request, writer, wave, workers)
 
 
 def wave_conversations(

@@ -49,6 +49,8 @@ def sample(row: CommandOption) -> tuple[object, object]:
     """Return a value as it is written, and as its field has it."""
     if row.flag in {"--levels", "--rate"}:
         return ("1,2", (1, 2))
+    if row.option.sets is not None:
+        return True, row.option.sets
     if row.choices:
         return row.choices[-1], row.choices[-1]
     value: Any = {str: "text", int: 3, float: 3.0}.get(row.kind, "FILE")

@@ -138,7 +138,7 @@ def test_the_rendered_limits_reach_the_engine(laptop: Laptop, chat: str) -> None
     found = info(port)
     assert found["engine"] == "local-cpu-random-llama (not the model named)"
     assert found["model_named"] == "org/model"
-    assert (found["slots"], found["settings"]["max_total_tokens"], found["settings"]["max_in_flight"]) == (2, 2048, 3)
+    assert (found["slots"], found["settings"]["max_total_tokens"]) == (2, 2048)
 
 
 def test_the_packaged_properties_reach_the_engine(laptop: Laptop, host: str) -> None:

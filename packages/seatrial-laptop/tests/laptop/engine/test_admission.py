@@ -55,6 +55,25 @@ def test_one_request_more_than_the_container_admits_is_refused() -> None:
     asyncio.run(scenario())
 
 
+def test_a_request_more_than_the_prompt_tokens_that_may_wait_is_refused() -> None:
+    async def scenario() -> None:
+        queue = Admission(slots=1, batch_total_tokens=100, max_in_flight=10, max_queued_tokens=8)
+
+        async def wait(prompt: int) -> None:
+            async with queue.slot(1, prompt=prompt):
+                pass
+
+        async with queue.slot(1, prompt=50):  # runs: it waits no more
+            waiting = [asyncio.create_task(wait(prompt)) for prompt in (6, 6)]
+            await asyncio.sleep(0.01)
+            with pytest.raises(Overloaded):
+                await wait(1)
+        await asyncio.gather(*waiting)
+        await wait(1)
+
+    asyncio.run(scenario())
+
+
 def test_a_client_that_leaves_the_queue_gives_its_place_back() -> None:
     async def scenario() -> tuple[int, int]:
         queue = admission()

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from seatrial_base.errors import LocalError
-from seatrial_laptop.engine.family import djl_minor, lmi_settings, options_of_environment
+from seatrial_laptop.engine.family import UNLIMITED, djl_minor, lmi_settings, options_of_environment
 from seatrial_laptop.engine.settings import EngineSettings, WireFormat
 
 LMI_27 = "763104351884.dkr.ecr.us-east-1.amazonaws.com/djl-inference:0.36.0-lmi27.0.0-cu130"
@@ -34,13 +34,18 @@ def test_the_limits_of_the_async_form_become_settings() -> None:
         wire_format=WireFormat.LMI_ASYNC,
         model_id="Qwen/Qwen3-8B",
         max_num_seqs=8,
-        max_in_flight=18,
+        max_in_flight=UNLIMITED,  # DJL's queue of jobs is empty: each request is handed on at once
         max_input_tokens=4095,
         max_total_tokens=4096,
         batch_total_tokens=262_144,
         prefill_tokens=2048,
         default_output_tokens=30,
     )
+
+
+def test_the_rolling_batch_refuses_what_its_queue_does_not_hold() -> None:
+    rolling = {"option.rolling_batch": "vllm", "option.max_rolling_batch_size": "8", "job_queue_size": "10"}
+    assert settings(rolling).max_in_flight == 18
 
 
 @pytest.mark.parametrize(

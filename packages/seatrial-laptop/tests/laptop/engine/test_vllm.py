@@ -23,6 +23,12 @@ def test_the_environment_becomes_settings() -> None:
     assert (found.served_names, found.calls_tools) == (("org/model",), False)
 
 
+def test_the_rendered_limits_of_the_queue_are_read() -> None:
+    limits = {"SM_VLLM_MAX_NUM_QUEUED_REQS": "12", "SM_VLLM_MAX_NUM_QUEUED_TOKENS": "900"}
+    found = vllm_settings({**MODEL, **limits})
+    assert (found.max_in_flight, found.max_queued_tokens) == (12, 900)
+
+
 def test_served_names_stand_for_the_models_own() -> None:
     assert vllm_settings({**MODEL, "SM_VLLM_SERVED_MODEL_NAME": "a b"}).served_names == ("a", "b")
 

@@ -112,10 +112,13 @@ def test_a_request_that_is_too_long_is_the_clients_error(laptop: Laptop, host: s
     )
 
 
-def test_a_full_job_queue_answers_503(laptop: Laptop, host: str, chat: str) -> None:
+def test_a_full_job_queue_answers_503(laptop: Laptop, host: str) -> None:
+    limits = {"OPTION_MAX_ROLLING_BATCH_SIZE": "2", "OPTION_MAX_MODEL_LEN": "2048", "SERVING_JOB_QUEUE_SIZE": "1"}
+    component = laptop.component(host, laptop.model(OPTION_ROLLING_BATCH="vllm", **limits))
+
     def ask() -> int:
         try:
-            whole(laptop, host, chat, body(tokens=400))
+            whole(laptop, host, component, body(tokens=400))
         except ClientError as refused:
             answer: Any = refused.response
             return int(answer["OriginalStatusCode"])
@@ -125,6 +128,7 @@ def test_a_full_job_queue_answers_503(laptop: Laptop, host: str, chat: str) -> N
         found = sorted(pool.map(lambda _: ask(), range(8)))
     assert (found[0], found[-1], set(found)) == (200, 503, {200, 503})
     assert 3 <= found.count(200) < 8
+    laptop.sagemaker.delete_inference_component(InferenceComponentName=component)
 
 
 @pytest.mark.timing
