@@ -430,7 +430,7 @@ def test_more_requests_in_flight_need_more_copies() -> None:
 
 def test_a_type_that_nobody_prices_is_refused() -> None:
     with pytest.raises(LookupError):
-        decisions.accelerator_usd_per_hour("ml.p6-b300.48xlarge")
+        decisions.accelerator_usd_per_hour("ml.g7.12xlarge")
 
 
 def test_the_readme_tells_what_was_left_out() -> None:

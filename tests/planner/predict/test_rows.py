@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from seatrial.planner.predict.copy_model import least_batched_tokens
 from seatrial.planner.tables.predictions import (
+    ENGINE,
     ERROR,
     PREDICTED,
     answered,
@@ -343,7 +344,7 @@ class TestWriting:
     def test_columns_that_it_does_not_know_pass_unchanged_and_in_their_order(self) -> None:
         (row,) = written(f'é,{ROW},"a, ""b"""', head=f"note,{HEAD},other")
 
-        assert list(row) == ["note", *HEAD.split(","), "other", *PREDICTED, ERROR]
+        assert list(row) == ["note", *HEAD.split(","), "other", *PREDICTED, ENGINE, ERROR]
         assert (row["note"], row["other"]) == ("é", 'a, "b"')
 
     def test_rows_keep_their_order(self) -> None:
