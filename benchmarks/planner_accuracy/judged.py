@@ -67,7 +67,7 @@ class JudgedRow:
 
 def bits_written(precision: str) -> int:
     """Return the bits of a weight of a question's precision: 16, 8 or 4."""
-    return {"16-bit": 16, "fp8": 8, "int8": 8}.get(precision, 4)
+    return {"16-bit": 16, "fp8": 8, "int8": 8, "w8a16": 8}.get(precision, 4)
 
 
 def ratios(rows: Iterable[JudgedRow], *figures: str) -> list[float]:

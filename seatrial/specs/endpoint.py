@@ -341,7 +341,7 @@ class ServingOverrides(EngineOptions):
     """Values that the planner must take as given."""
 
     dtype: Literal["auto", "fp16", "bf16"] = Field("auto", description="Type of weights and activations.")
-    quantization: Literal["fp8", "int8", "awq", "gptq", "int4", "mxfp4", "nvfp4"] | None = Field(
+    quantization: Literal["fp8", "int8", "w8a16", "awq", "gptq", "int4", "mxfp4", "nvfp4"] | None = Field(
         None, description="Quantization of the weights. All but fp8 need a checkpoint that is quantized so."
     )
     speculative_decoding: SpeculativeDecodingSpec | None = model_field(

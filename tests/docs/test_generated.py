@@ -33,7 +33,7 @@ def test_every_page_is_current() -> None:
         ("reference/cli.md", "### seatrial trial watch"),
         ("reference/cli.md", "| `--form simulation\\|closed` | `simulation` |"),
         ("reference/constructs.md", "| `endpoint_name` | `str` | **required** |"),
-        ("reference/engine-choice.md", "| excludes | TGI | quantization: mxfp4, nvfp4, int8, int4 |"),
+        ("reference/engine-choice.md", "| excludes | TGI | quantization: mxfp4, nvfp4, int8, w8a16, int4 |"),
     ],
 )
 def test_what_the_code_defines_has_its_row(page: str, row: str) -> None:

@@ -59,6 +59,7 @@ _PRECISIONS = {
     **dict.fromkeys(("fp8", "float8", "fp8dynamic", "fp8static", "fp8block", "fp8blockwise", "fp8e4m3"), "fp8"),
     **dict.fromkeys(("e4m3", "fp8w8a8", "w8a8fp8", "compressedtensorsfp8"), "fp8"),
     **dict.fromkeys(("int8", "w8a8", "int8w8a8", "w8a8int8", "smoothquant"), "int8"),
+    **dict.fromkeys(("w8a16", "int8wo", "int8w8a16", "w8a16int8", "gptqint8", "int8gptq", "gptq8bit"), "w8a16"),
     **dict.fromkeys(("int4", "w4a16", "4bit", "int4w4a16", "w4a16int4"), "int4"),
     **dict.fromkeys(("awq", "awqint4", "int4awq", "awqmarlin", "awq4bit"), "awq"),
     **dict.fromkeys(("gptq", "gptqint4", "int4gptq", "gptqmarlin", "gptq4bit"), "gptq"),
@@ -67,7 +68,7 @@ _PRECISIONS = {
     "fp4": "fp4",
 }
 _NEAR = {"w4a8": "int4", "w4afp8": "int4", "w4afp": "int4", "mxfp8": "fp8"}
-PRECISIONS_SHOWN = ("bf16", "fp16", "fp8", "int8", "int4", "awq", "gptq", "mxfp4", "nvfp4", "fp4")
+PRECISIONS_SHOWN = ("bf16", "fp16", "fp8", "int8", "w8a16", "int4", "awq", "gptq", "mxfp4", "nvfp4", "fp4")
 _CHECKPOINT = ("", "auto", "default", "na", "native", "none", "unknown")
 KvPrecision = Literal["16bit", "fp8"]
 _KV_8BIT = ("fp8", "fp8e4m3", "fp8e5m2", "e4m3", "e5m2")

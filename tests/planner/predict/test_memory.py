@@ -76,7 +76,9 @@ def test_kv_heads_are_spread_until_each_accelerator_holds_one(degree: int, kv_by
     assert kv_bytes_per_token(model("tiiuae/falcon-40b"), degree) == kv_bytes
 
 
-@pytest.mark.parametrize(("quantization", "gigabytes"), [(None, 141.1), ("fp8", 72.7), ("awq", 39.8), ("gptq", 39.8)])
+@pytest.mark.parametrize(
+    ("quantization", "gigabytes"), [(None, 141.1), ("fp8", 72.7), ("w8a16", 72.7), ("awq", 39.8), ("gptq", 39.8)]
+)
 def test_quantization_leaves_the_embeddings_at_16_bits(quantization: str | None, gigabytes: float) -> None:
     # the AWQ checkpoint of Llama 3 70B takes 39.8 GB
     assert round(weights_bytes(model("meta-llama/Meta-Llama-3-70B"), quantization) / GB, 1) == gigabytes

@@ -165,8 +165,8 @@ class TestReading:
 
         assert found == (
             "rows.csv:2: batching: SEA222: 'static' is not one of continuous, dynamic\n"
-            "rows.csv:2: quantization: SEA222: 'int3' is not one of bf16, fp16, fp8, int8, int4, awq, gptq, mxfp4, "
-            "nvfp4, fp4"
+            "rows.csv:2: quantization: SEA222: 'int3' is not one of bf16, fp16, fp8, int8, w8a16, int4, awq, gptq, "
+            "mxfp4, nvfp4, fp4"
         )
 
     @given(st.binary(max_size=300))

@@ -119,6 +119,7 @@ _EVERY = (
     Family("gemma4_text", norms=4, qk_norm="head", ties_unsaid=True, slides=6),
     Family("glm4", norms=4, biases="qkv"),
     Family("glm4_moe", required=_ROUTED_FIELDS),
+    Family("glm4_moe_lite", required=(*_ROUTED_FIELDS, *_LATENT)),
     Family("glm_moe_dsa", required=(*_ROUTED_FIELDS, *_LATENT)),
     Family("gpt_neox", mlp_matrices=2, norm_vectors=2, biases="every"),
     Family("gpt_oss", biases="every", slides=2, required=_LOCAL),

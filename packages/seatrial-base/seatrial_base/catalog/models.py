@@ -33,11 +33,12 @@ _SEPARATOR = "[-_. (]+"
 _PRECISIONS: tuple[tuple[str, str | None], ...] = (
     (r"fp8(?:[-_](?:dynamic|static|block|kv|per[-_]?tensor|per[-_]?token))*", "fp8"),
     (r"awq(?:[-_](?:w?4a16|(?:int)?4(?:[-_]?bits?)?|g?\d+))*", "awq"),
-    (r"gptq[-_](?:int)?8(?:[-_]?bits?)?(?:[-_]g?\d+)*", "int8"),
+    (r"gptq[-_](?:int)?8(?:[-_]?bits?)?(?:[-_]g?\d+)*", "w8a16"),
     (r"gptq(?:[-_](?:(?:int)?4(?:[-_]?bits?)?|g?\d+|g?\d+g|marlin))*", "gptq"),
     (r"(?:quantized[-_. ])?w4a16(?:[-_]g\d+)?", "gptq"),  # groups of 128 in every linear layer, as GPTQ writes them
     (r"int4(?:[-_](?:w4a16|autoround|mixed[-_]autoround|mixed))*", "gptq"),
-    (r"(?:quantized[-_. ])?(?:w8a8|w8a16|int8)", "int8"),
+    (r"(?:quantized[-_. ])?w8a16(?:[-_]g\d+)?", "w8a16"),
+    (r"(?:quantized[-_. ])?(?:w8a8|int8)", "int8"),
     (r"(?:nv)?fp4(?:a16)?(?:[-_]v\d+)?", "nvfp4"),
     (r"(?:w[-_])?mxfp4(?:[-_](?:preview|a[-_]fp8|moe[-_]quant))*", "mxfp4"),
     (r"(?:bf16|fp16)", None),

@@ -44,7 +44,7 @@ _ALIKE = {
     "AWS Trainium2": "AWS Neuron",
 }
 # Precisions without a table of their own; 4-bit weights of dense layers are read as those of experts are.
-_INSTEAD = {"int8": "fp8", "awq": "int4", "gptq": "int4", "int4": WIDE, "mxfp4": WIDE, "nvfp4": "mxfp4"}
+_INSTEAD = {"int8": "fp8", "w8a16": WIDE, "awq": "int4", "gptq": "int4", "int4": WIDE, "mxfp4": WIDE, "nvfp4": "mxfp4"}
 
 
 @dataclass(frozen=True, slots=True)

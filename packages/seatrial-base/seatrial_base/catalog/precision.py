@@ -41,11 +41,14 @@ _BY_ALGORITHM = {
     "nvfp4": "nvfp4",
     "w4a16_awq": "awq",
     "w4a16_nvfp4": "nvfp4",
+    "w8a16": "w8a16",
+    "w8a16_gptq": "w8a16",
 }
 # Bits and kind of a weight, in the words of compressed-tensors.
 _BY_LAYOUT = {(8, "float"): "fp8", (8, "int"): "int8", (4, "int"): "gptq", (4, "float"): "mxfp4"}
 _NVFP4_GROUP = 16  # MXFP4 has blocks of 32: OCP Microscaling 1.0
 _HALF_BYTE = 4
+_BYTE = 8
 
 _EVERY = (
     WeightPrecision(
@@ -57,6 +60,7 @@ _EVERY = (
         kept_quality="lossless for Llama 3.1 (arXiv 2411.02355)",
     ),
     WeightPrecision("int8", 8.0, 8, "linear", "SmoothQuant (Xiao et al. 2023): a scale for each channel"),
+    WeightPrecision("w8a16", 8.0, 16, "linear", "llm-compressor, scheme W8A16: INT8 weights, a scale for each channel"),
     WeightPrecision(
         "awq", 4 + 20 / 128, 16, "linear", "AWQ (Lin et al. 2024): groups of 128, 16-bit scale, 4-bit zero"
     ),
@@ -108,7 +112,7 @@ def quantization_of(described: object) -> str | None:
     algorithm = str(described.get("quant_algo") or "").lower()
     named = _BY_ALGORITHM.get(method) or _BY_ALGORITHM.get(algorithm)
     if method == "gptq":
-        named = "int8" if described.get("bits") == 8 else "gptq"  # noqa: PLR2004 (bits)
+        named = "w8a16" if described.get("bits") == _BYTE else "gptq"
     precision = named or _most_used(described) or _of_groups(described)
     if precision is None:
         raise ValueError(algorithm or method or "an unnamed method")
@@ -148,7 +152,7 @@ def _of_groups(described: dict[str, object]) -> str | None:
     groups = described.get("config_groups")
     group = next(iter(groups.values()), None) if isinstance(groups, dict) else None
     weights = group.get("weights") if isinstance(group, dict) else None
-    if not isinstance(weights, dict):
+    if not isinstance(group, dict) or not isinstance(weights, dict):
         return None
     bits, layout = weights.get("num_bits"), (weights.get("num_bits"), str(weights.get("type")))
     if layout == (_HALF_BYTE, "float") and weights.get("group_size") == _NVFP4_GROUP:
@@ -158,4 +162,6 @@ def _of_groups(described: dict[str, object]) -> str | None:
     only_experts = isinstance(ignored, list) and any("self_attn" in str(name) for name in ignored)
     if layout == (_HALF_BYTE, "int") and only_experts:
         return "int4"
+    if layout == (_BYTE, "int") and not group.get("input_activations"):
+        return "w8a16"
     return _BY_LAYOUT.get((bits, layout[1])) if isinstance(bits, int) else None

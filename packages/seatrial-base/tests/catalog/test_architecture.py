@@ -365,11 +365,15 @@ def test_a_gemma_3_wrapper_needs_only_what_it_publishes(write: Write) -> None:
     assert replace(known, id="", source="", date=None) == replace(read, id="", source="")
 
 
+INT8 = {"num_bits": 8, "type": "int"}
+
+
 @pytest.mark.parametrize(
     ("described", "quantization"),
     [
         ({"quant_method": "gptq", "bits": 4}, "gptq"),
-        ({"quant_method": "gptq", "bits": 8}, "int8"),
+        ({"quant_method": "gptq", "bits": 8}, "w8a16"),
+        ({"quant_method": "modelopt", "quant_algo": "W8A16"}, "w8a16"),
         ({"quant_method": "fbgemm_fp8"}, "fp8"),
         ({"quant_method": "modelopt", "quant_algo": "NVFP4"}, "nvfp4"),
         ({"quant_algo": "FP8"}, "fp8"),
@@ -411,6 +415,8 @@ def test_a_gemma_3_wrapper_needs_only_what_it_publishes(write: Write) -> None:
             },
             "nvfp4",
         ),
+        ({"config_groups": {"g": {"weights": INT8, "input_activations": None}}}, "w8a16"),
+        ({"config_groups": {"g": {"weights": INT8, "input_activations": INT8}}}, "int8"),
         ({}, None),
     ],
 )

@@ -42,6 +42,8 @@ def rows_of(
         ("Qwen/Qwen2.5-32B-Instruct-AWQ", "vllm", (0, 26, 0), 8, 1, H100, set()),  # 27,648 / 8 = 27 groups
         ("Qwen/Qwen2.5-14B-Instruct-AWQ", "vllm", (0, 26, 0), 8, 1, H100, {"vllm-group-rows"}),  # 13,824 / 8 = 13.5
         ("Qwen/Qwen3-30B-A3B-GPTQ-Int4", "vllm", (0, 26, 0), 8, 1, H100, set()),  # groups are halved down to 32
+        ("Qwen/Qwen2.5-14B-Instruct-GPTQ-Int8", "vllm", (0, 26, 0), 8, 1, H100, {"vllm-group-rows"}),
+        ("RedHatAI/Qwen2.5-14B-Instruct-quantized.w8a16", "vllm", (0, 26, 0), 8, 1, H100, set()),  # no groups
         ("RedHatAI/Qwen3-30B-A3B-quantized.w4a16", "vllm", (0, 26, 0), 8, 1, H100, {"vllm-group-experts"}),
         ("openai/gpt-oss-120b", "vllm", (0, 26, 0), 8, 1, H100, set()),
         ("openai/gpt-oss-20b", "vllm", (0, 26, 0), 1, 1, T4, {"vllm-capability"}),

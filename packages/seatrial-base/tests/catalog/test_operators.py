@@ -13,7 +13,7 @@ from seatrial_base.catalog.operators import Kind, Operator, find_operator
 
 GPUS = sorted({instance.accelerator for instance in INSTANCES.rows if instance.link != "neuron"})
 SHARED = sorted({instance.accelerator for instance in INSTANCES.rows if instance.link in {"nvlink", "pcie"}})
-QUANTIZATIONS = (None, "fp8", "int8", "awq", "gptq", "int4", "mxfp4", "nvfp4")
+QUANTIZATIONS = (None, "fp8", "int8", "w8a16", "awq", "gptq", "int4", "mxfp4", "nvfp4")
 B200, H100, L40S, A100 = "NVIDIA B200 SXM", "NVIDIA H100 SXM5 80GB", "NVIDIA L40S", "NVIDIA A100 80GB SXM4"
 
 
@@ -82,6 +82,7 @@ def test_an_accelerator_that_nobody_knows_has_no_tables() -> None:
         (H100, "product", "fp8", "fp8"),
         (H100, "product", "int8", "fp8"),
         (A100, "product", "int8", "16-bit"),
+        (H100, "product", "w8a16", "16-bit"),
         (H100, "product", "awq", "16-bit"),
         (H100, "experts", "awq", "int4"),
         (H100, "experts", "gptq", "int4"),

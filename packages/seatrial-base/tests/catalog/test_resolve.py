@@ -21,13 +21,14 @@ if TYPE_CHECKING:
         ("Qwen/Qwen2.5-7B-Instruct", "Qwen/Qwen2.5-7B", None),
         ("Qwen/Qwen2.5-7B-Instruct-AWQ", "Qwen/Qwen2.5-7B", "awq"),
         ("Qwen/Qwen2.5-7B-Instruct-GPTQ-Int4", "Qwen/Qwen2.5-7B", "gptq"),
-        ("Qwen/Qwen2.5-7B-Instruct-GPTQ-Int8", "Qwen/Qwen2.5-7B", "int8"),
+        ("Qwen/Qwen2.5-7B-Instruct-GPTQ-Int8", "Qwen/Qwen2.5-7B", "w8a16"),
         ("hugging-quants/Meta-Llama-3.1-8B-Instruct-AWQ-INT4", "meta-llama/Llama-3.1-8B", "awq"),
         ("TheBloke/Llama-2-7B-Chat-GPTQ", "meta-llama/Llama-2-7b-hf", "gptq"),
         ("neuralmagic/Meta-Llama-3.1-8B-Instruct-FP8", "meta-llama/Llama-3.1-8B", "fp8"),
         ("RedHatAI/Meta-Llama-3.1-8B-Instruct-FP8-dynamic", "meta-llama/Llama-3.1-8B", "fp8"),
         ("RedHatAI/Meta-Llama-3.1-8B-Instruct-quantized.w4a16", "meta-llama/Llama-3.1-8B", "gptq"),
         ("RedHatAI/Meta-Llama-3.1-8B-Instruct-quantized.w8a8", "meta-llama/Llama-3.1-8B", "int8"),
+        ("RedHatAI/Meta-Llama-3.1-8B-Instruct-quantized.w8a16", "meta-llama/Llama-3.1-8B", "w8a16"),
         ("RedHatAI/Meta-Llama-3.1-8B-Instruct-NVFP4", "meta-llama/Llama-3.1-8B", "nvfp4"),
         ("Qwen/Qwen3-235B-A22B-FP8", "Qwen/Qwen3-235B-A22B", "fp8"),
         ("Qwen/Qwen3-32B-FP8-Static-PerTensor", "Qwen/Qwen3-32B", "fp8"),
@@ -39,6 +40,13 @@ if TYPE_CHECKING:
         ("unsloth/gpt-oss-20b-BF16", "openai/gpt-oss-20b", None),
         ("unsloth/Meta-Llama-3.1-8B-Instruct", "meta-llama/Llama-3.1-8B", None),
         ("Llama 3.1 70B (FP8)", "meta-llama/Llama-3.1-70B", "fp8"),
+        ("nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-FP8", "nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16", "fp8"),
+        ("mistralai/Ministral-3-14B-Instruct-2512", "mistralai/Ministral-3-14B-Instruct-2512", "fp8"),
+        ("mistralai/Ministral-3-14B-Reasoning-2512", "mistralai/Ministral-3-14B-Base-2512", None),
+        ("mistralai/Mistral-Nemo-Base-2407", "mistralai/Mistral-Nemo-Instruct-2407", None),
+        ("ByteDance-Seed/Seed-OSS-36B-Base", "ByteDance-Seed/Seed-OSS-36B-Instruct", None),
+        ("openai/gpt-oss-safeguard-20b", "openai/gpt-oss-20b", "mxfp4"),
+        ("Qwen/Qwen2.5-VL-72B-Instruct-AWQ", "Qwen/Qwen2.5-VL-72B-Instruct", "awq"),
         ("Llama 3.1 70B fp8", "meta-llama/Llama-3.1-70B", "fp8"),
     ],
 )
@@ -48,6 +56,28 @@ def test_a_published_id_names_shape_and_precision(name: str, base: str, quantiza
     assert found is not None
     assert (found[0].id, found[1]) == (base, quantization)
     assert found[0].checkpoint_quantization == quantization
+
+
+@pytest.mark.parametrize(
+    ("name", "billions"),
+    [
+        ("ByteDance-Seed/Seed-OSS-36B-Instruct", 36),
+        ("Qwen/Qwen2.5-VL-3B-Instruct", 3),
+        ("Qwen/Qwen2.5-VL-72B-Instruct", 72),
+        ("Qwen/Qwen2.5-VL-7B-Instruct", 7.6),  # as Qwen2.5-7B
+        ("mistralai/Devstral-Small-2-24B-Instruct-2512", 23.6),
+        ("mistralai/Ministral-3-14B-Base-2512", 13.5),  # with 0.4 of the vision encoder, 14
+        ("mistralai/Mistral-Nemo-Instruct-2407", 12.2),
+        ("nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16", 31.6),
+        ("zai-org/GLM-4.7-Flash", 30),
+    ],
+)
+def test_the_counted_parameters_are_the_published_ones(name: str, billions: float) -> None:
+    found = resolve_model(name)
+
+    assert found is not None
+    assert found[0].params_total == pytest.approx(billions * 1e9, rel=0.03)
+    assert found[0].unknown_family is None
 
 
 @pytest.mark.parametrize("name", ["someone/unheard-of-7B-AWQ", "AWQ", "-FP8", "", "(fp8)", "someone/Llama-3.1-8B"])

@@ -80,7 +80,8 @@ class GgufType(StrEnum):
     Q4_0 = "Q4_0"
 
 
-_EIGHT_BITS: Final = ("fp8", "int8", "smoothquant", "w8a8", "eetq", "bitsandbytes8", "static_int8", "dynamic_int8")
+_INT8: Final = ("int8", "w8a8", "w8a16", "smoothquant", "static_int8", "dynamic_int8")
+_EIGHT_BITS: Final = ("fp8", "eetq", "bitsandbytes8", *_INT8)
 _FOUR_BITS: Final = ("awq", "gptq", "int4", "mxfp4", "nvfp4", "awq_marlin", "gptq_marlin", "marlin", "squeezellm")
 _OF_BITSANDBYTES: Final = ("bitsandbytes", "bitsandbytes4", "bitsandbytes-nf4", "bitsandbytes-fp4")
 _STANDS_FOR: Final = {

@@ -24,6 +24,7 @@ Quantization = Literal[
     "awq",
     "gptq",
     "int8",
+    "w8a16",
     "int4",
     "mxfp4",
     "nvfp4",
