@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -102,6 +103,7 @@ def quality_command(
             **{name: Path(name) for name in names},
         },
     )
+    _check_output(output)
     before = None if baseline is None else read_suites(baseline)
     given = {"--url": url, "--model": model, "--api-key-variable": api_key_variable}
     trial = _trial(spec, environment, environments, {flag: value for flag, value in given.items() if value is not None})
@@ -185,6 +187,16 @@ def show_comparison(compared: QualityComparison, a: str, b: str) -> None:
         typer.echo(f"- {note}")
 
 
+def _check_output(output: Path | None) -> None:
+    """Refuse a file that can't be written, before what takes hours is measured for it."""
+    from seatrial_load.cli.files import check_folder
+
+    if output is not None:
+        check_folder(output.parent)
+        if output.is_dir():
+            raise SpecError.of("SEA530", "can't be written: a folder", where=f"{output}", field="--output")
+
+
 def _bounds(texts: Sequence[str], names: Sequence[str]) -> tuple[dict[str, float], list[Finding]]:
     from seatrial.quality.suites import suite_name
 
@@ -196,9 +208,13 @@ def _bounds(texts: Sequence[str], names: Sequence[str]) -> tuple[dict[str, float
             yield "--suite", f"{', '.join(names) or 'nothing'}: name suites, each once"
         for text in texts:
             name, _, bound = text.rpartition("=")
+            if name in bounds:
+                yield "--at-least", f"{name} has two bounds, {bounds[name]:g} and {bound}"
             try:
                 bounds[name] = float(bound)
             except ValueError:
+                bounds[name] = math.nan
+            if not math.isfinite(bounds[name]):
                 yield "--at-least", f"{text!r} is not a score such as gsm8k=0.7"
             if name.partition(":")[0] not in suites:
                 yield "--at-least", f"{text!r} names none of the suites {', '.join(suites)}"

@@ -33,6 +33,7 @@ from seatrial.specs.optimization import (
 )
 from seatrial_base.bounds import DEFAULT_DRAFT_COST
 from seatrial_base.catalog import optimizations, speculation
+from seatrial_base.catalog import precision as precisions
 from seatrial_base.catalog.models import licence_of, resolve_model, split_precision, unsupported_format
 from seatrial_base.errors import SpecError
 from seatrial_base.findings import Finding, Place
@@ -338,17 +339,29 @@ def recipe_problems(document: Document) -> Iterator[Finding]:
         yield from _overridden_weights(document)
 
 
+_QUANTIZING = (
+    "trtllm",
+    "neuronx",
+    "deepspeed",
+)  # they make fewer bits of 16-bit weights themselves
+
+
 def _overridden_weights(document: Document) -> Iterator[Finding]:
-    """Yield a precision that the plan would count and the weights, 16-bit by the catalog, don't have."""
+    """Yield a precision that the plan would count and the weights, by the catalog, don't have."""
     path, hub_id = (*_OVERRIDES, "quantization"), document.value("model", "hub_id")
-    precision, is_trtllm = document.value(*path), document.value("serving", "backend") == "trtllm"
+    precision, backend = document.value(*path), document.value("serving", "backend")
     known = (
         resolve_model(hub_id) if isinstance(hub_id, str) and document.value("model", "config_file") is None else None
     )
-    if known is not None and known[1] is None and precision not in (None, "fp8") and not is_trtllm:
+    if known is None or precision not in precisions.NAMES or precision == known[1] or backend in _QUANTIZING:
+        return
+    if known[1] is None and precision != "fp8":
         message = f"{precision} needs weights that are quantized so; those of {hub_id} have 16 bits"
         hint = "name the repository of the quantized weights in model.hub_id, or take fp8, which needs none"
         yield document.problem(path, "SEA152", message, hint)
+    elif known[1] is not None:
+        message = f"the weights of {hub_id} are {known[1]}, so {precision} can't be made from them"
+        yield document.problem(path, "SEA152", message, "leave it out, or name other weights in model.hub_id")
 
 
 def _entries(document: Document) -> Iterator[tuple[FieldPath, OptimizationSpec]]:

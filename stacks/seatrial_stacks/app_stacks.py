@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from aws_cdk import CfnOutput, Stack, Stage, Tags
+from aws_cdk import CfnOutput, CfnParameter, Stack, Stage, Tags
 
 from seatrial.deployment import load
 from seatrial.deployment.document import products_stack
@@ -173,8 +173,10 @@ def define_stacks(app: App) -> None:
     environment, endpoint = (context_text(app, name) or None for name in ("environment", "endpoint"))
     if name := context_text(app, "destroy"):
         place = load_environment(folders.environments, environment) if environment else None
-        # A template must have a resource: the CDK's metadata, which is nothing.
-        Stack(app, name, env=stack_environment(place) if place else None, analytics_reporting=True)
+        # A template must have a resource: the CDK's metadata, which is nothing. A parameter without a value keeps
+        # `cdk deploy` from emptying the stack that is live: it would delete the endpoint without a question.
+        stack = Stack(app, name, env=stack_environment(place) if place else None, analytics_reporting=True)
+        CfnParameter(stack, "ForCdkDestroyAlone", description="Context `destroy` is for `cdk destroy`: leave it out")
         return
     has_products = endpoint is None and bool(product_files(folders.products))
     locked = _locked(folders, environment, endpoint, required=not has_products)

@@ -125,6 +125,11 @@ def test_every_mistake_is_told_at_once(seatrial: Seatrial, project: Path) -> Non
     wrong = ("--suite", "a,a", "--at-least", "b=0.5", "--at-least", "a", "--tolerance", "0.1", "-e", "dev")
     done = seatrial("quality", "--url", "http://127.0.0.1:9/v1", *wrong)
     assert (done.returncode, done.stderr.count("SEA555")) == (2, 6), done.stderr
+    bounds = ("--suite", "none.jsonl", "--at-least", "none=nan", "--at-least", "none=0.5")
+    done = seatrial("quality", "--url", "http://127.0.0.1:9/v1", *bounds)
+    assert (done.returncode, done.stderr.count("SEA555")) == (2, 2), done.stderr
+    done = seatrial("quality", "--url", "http://127.0.0.1:9/v1", "--suite", "eval.jsonl", "-o", ".")
+    assert (done.returncode, "SEA530" in done.stderr, "a folder" in done.stderr) == (2, True, True), done.stderr
     done = seatrial("quality", "--url", "http://127.0.0.1:9/v1", "--suite", "gsm8k,none.jsonl")
     assert (done.returncode, "pip install 'seatrial[quality]'" in done.stderr) == (2, True)
     assert ("SEA556" in done.stderr, "SEA557" in done.stderr) == (True, True)

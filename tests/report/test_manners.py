@@ -17,7 +17,7 @@ from seatrial.report.terminal.trial import conclusion_view
 from seatrial_cdk.trials.runtime.report import evidence, short_report
 from seatrial_load.cli.show import knee_line, result_lines
 from seatrial_load.documents.progress import TrialProgress
-from seatrial_load.documents.result import AnswerDoubt, LiveProof, TrialResult, Unmeasured, UsersLoad
+from seatrial_load.documents.result import AnswerDoubt, Knee, LiveProof, TrialResult, Unmeasured, UsersLoad
 from seatrial_load.documents.stop import Stop
 from seatrial_load.slo.verdict import compare_with_baseline, doubt_texts
 from seatrial_load.trial.budget import next_sparing
@@ -154,3 +154,10 @@ def test_no_calibration_and_no_comparison_comes_from_load_beside_users(beside: T
     comparison = compare_with_baseline(real, beside)
     assert (comparison.status, comparison.changes) == ("incomparable", ())
     assert "manner" in comparison.because
+
+
+def test_a_knee_of_an_objective_that_nobody_set_is_not_told(verified: TrialResult) -> None:
+    """Levels with failed requests meet no objectives, and all of them."""
+    request = replace(verified.request, manner="load", objectives=())
+    found = Knee(detector="slo", concurrency=2.0, because="every level meets the SLO")
+    assert knee_line(replace(verified, request=request, knees=(found,))) == "knee: none found"

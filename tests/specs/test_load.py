@@ -399,6 +399,11 @@ class TestUnreadableFiles:
         load_spec(write(text), "dev", environments=environments)  # nobody knows the format of org/model
         (problem,) = problems_of(text.replace("org/model", "Qwen/Qwen3-8B"), write, environments)
         assert "SEA152: nvfp4 needs weights that are quantized so; those of Qwen/Qwen3-8B have 16 bits" in problem
+        (problem,) = problems_of(text.replace("org/model", "Qwen/Qwen3-32B-AWQ"), write, environments)
+        assert "SEA152: the weights of Qwen/Qwen3-32B-AWQ are awq, so nvfp4 can't be made from them" in problem
+        # What is no precision is told once; `bitsandbytes` quantizes 16-bit weights while it loads them.
+        loads = text.replace("org/model", "Qwen/Qwen3-8B").replace("nvfp4", "bitsandbytes")
+        assert ["SEA107" in each for each in problems_of(loads, write, environments)] == [True]
 
     def test_bytes_that_are_no_text(self, write: Write, environments: Path) -> None:
         spec = write("")

@@ -29,6 +29,8 @@ def test_a_stack_to_destroy_is_defined_whatever_the_specs_say(monkeypatch: pytes
     run_app(monkeypatch, tmp_path, {"destroy": "seatrial-dev-chat", "environment": "dev", "endpoints": str(tmp_path)})
     written = json.loads((tmp_path / "cdk.out" / "seatrial-dev-chat.template.json").read_text())
     assert written["Resources"].keys() == {"CDKMetadata"}
+    # A parameter without a value: `cdk deploy` would empty the live stack, without a question.
+    assert "Default" not in written["Parameters"]["ForCdkDestroyAlone"]
 
 
 def test_without_an_environment_every_one_but_the_embedded_aws_is_defined(

@@ -209,7 +209,11 @@ def saturation_knee(levels: Sequence[LevelResult], batch_limit: int | None = Non
     if limit is not None and limit < full.load:
         because = f"{whole_or_tenths(limit)} requests per copy are in service at most, more only wait"
         return Knee(detector="saturation", concurrency=limit, because=f"{because}; {_saturation_words(full)}")
-    return Knee(detector="saturation", concurrency=full.load, because=_saturation_words(full), interval=full.interval)
+    interval = full.interval
+    is_growing = full.falls_from != full.load < FILLED * full.filling
+    if interval is not None and is_growing and full.load >= ascending(levels)[-1].load:
+        interval = Interval(low=interval.low, high=None)  # no higher level was measured
+    return Knee(detector="saturation", concurrency=full.load, because=_saturation_words(full), interval=interval)
 
 
 def _saturation_words(full: Saturation) -> str:

@@ -70,6 +70,7 @@ _EVERY = (
     WeightPrecision("nvfp4", 4 + 8 / 16, 4, "linear", "NVIDIA NVFP4: blocks of 16, 8-bit scale"),
 )
 _BY_NAME = {each.name: each for each in _EVERY}
+NAMES = tuple(_BY_NAME)
 
 
 def default_kv_bits(engine: str, quantization: str | None) -> int:

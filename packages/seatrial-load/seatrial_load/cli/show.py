@@ -36,7 +36,8 @@ def knee_line(result: TrialResult) -> str:
     """Return the knee that sets the scaling target with its detector, else the first one."""
     if result.request.manner != "load":
         return "knee: none was sought"
-    knee = result.knee or next((knee for knee in result.knees if knee.concurrency is not None), None)
+    named = (each for each in result.knees if each.detector != "slo" or result.request.objectives)
+    knee = result.knee or next((each for each in named if each.concurrency is not None), None)
     if knee is None or knee.concurrency is None:
         return "knee: none found"
     return f"knee: {whole_or_tenths(knee.concurrency)} concurrent requests per copy ({knee.detector})"

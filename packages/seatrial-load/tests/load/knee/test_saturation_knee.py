@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from seatrial_load.documents.distribution import Interval
 from seatrial_load.knee import gate_knee, saturation_knee
 
 if TYPE_CHECKING:
@@ -37,6 +38,19 @@ def test_growing_throughput_has_its_knee_at_the_highest_level(level: MakeLevel) 
     knee = saturation_knee([level(load, output_tok_s=10.0 * load) for load in (1, 2, 4)])
     assert knee.concurrency == 4.0
     assert knee.because == "throughput grows with the load up to 4 per copy, the highest level without an error"
+
+
+def test_the_interval_of_throughput_that_still_grows_has_no_upper_end(level: MakeLevel) -> None:
+    def at(load: int, **fields: object) -> LevelResult:
+        interval = Interval(low=9.8 * load, high=10.2 * load)
+        return level(load, output_tok_s=10.0 * load, output_tok_s_interval=interval, **fields)
+
+    growing = [at(load) for load in (1, 2, 4)]
+    open_end, closed = (saturation_knee(each).interval for each in (growing, [*growing, at(8, succeeded=7)]))
+    assert open_end is not None
+    assert open_end.high is None
+    assert closed is not None
+    assert closed.high == 4.0  # a higher level was measured, and had errors
 
 
 def test_levels_with_errors_do_not_count(level: MakeLevel) -> None:
