@@ -212,7 +212,7 @@ def find_engine(family: Family, version: str) -> Engine:
     if family == "lmi" and known and inside:
         bundled = find_engine("vllm", inside)
         if bundled.constants != best.constants:
-            best = replace(best, constants=bundled.constants, scheduler=bundled.scheduler)
+            best = replace(best, **{name: getattr(bundled, name) for name in ("constants", "scheduler")})
     counts = best.graphs_release is not None and reached >= best.graphs_release
     steps = best.largest_batched_release is not None and reached >= best.largest_batched_release
     oldest, middle, newest = best.measured_releases
