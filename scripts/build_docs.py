@@ -9,6 +9,7 @@ written by people. Equal sources give equal bytes.
 from __future__ import annotations
 
 import argparse
+import csv
 import json
 import re
 import sys
@@ -66,7 +67,7 @@ PAGES: Mapping[str, tuple[str, ...]] = {
         "optimization jobs",
         "given up",
     ),
-    "reference/constants.md": ("constants", "engines"),
+    "reference/constants.md": ("constants", "felt", "engines"),
     "reference/embedded-aws.md": ("behaviours",),
     "explanation/simulated.md": ("assumptions",),
     "reference/handlers.md": ("types without handlers", "left out", "handlers"),
@@ -262,6 +263,13 @@ def _constants() -> str:
         rows = ((f"`{name}`", _written(value)) for name, value in facts.items())
         tables.append(f"`{row['id']}` ({row['date']}): {row['source']}.\n\n{_table(('constant', 'value'), rows)}")
     return "\n\n".join(tables)
+
+
+def _felt() -> str:
+    with (ROOT / "benchmarks" / "planner_accuracy" / "felt.csv").open(encoding="utf-8", newline="") as lines:
+        return _table(
+            ("unknown of the fit", "rows", "sources", "models"), (tuple(row.values()) for row in csv.DictReader(lines))
+        )
 
 
 def _engines() -> str:
@@ -547,6 +555,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "lint rules": _lint_rules,
     "template rules": _template_rules,
     "constants": _constants,
+    "felt": _felt,
     "engines": _engines,
     "engine rules": _engine_rules,
     "optimizations of engines": _optimizations_of_engines,

@@ -78,8 +78,10 @@ EXPERTS: Final = {
 LEAST_PRODUCT_BYTES: Final = 8e6  # smaller weights stay in the cache between two runs
 SIDES: Final = (1024, 30_000)  # of a weight matrix
 EXPERT_SHAPE: Final = ["num_tokens", "hidden_size", "inter_size", "topk", "num_experts", "moe_tp_size"]
-SHARED_EXPERTS: Final = ("int4",)  # engines chose other kernels than their tables have: Kimi-K2.5's are FlashInfer's
-FLASHINFER: Final = ("NVIDIA B200 SXM", "NVIDIA B300 SXM")  # accelerators on which engines run its kernels
+# Accelerators on which engines run FlashInfer's kernels where their own are slower, and the weights of which they do:
+# MXFP4's are TensorRT-LLM's, those of Kimi-K2.5's INT4 are in no table. Elsewhere an engine has its own or none.
+FLASHINFER: Final = ("NVIDIA B200 SXM", "NVIDIA B300 SXM")
+SHARED_EXPERTS: Final = ("mxfp4", "int4")
 FUSED: Final = {"vllm": "trtllm"}  # whose all-reduce it runs there
 ROUTING: Final = "power_law_1.01"
 LEAST_EXPERTS: Final = 32
@@ -98,8 +100,9 @@ NVLINK: Final = (
     "NVIDIA B200 SXM",
     "NVIDIA B300 SXM",
 )
-NO_PEERS: Final = ("NVIDIA L40S",)  # none reaches another's memory on instance types of AWS
-HOP_S: Final = 2e-5  # fitted on the rows of A10G: TGI's and vLLM's at degree 4 agree
+# Accelerators whose all-reduce is that of another one's table, and what each hop through the host's memory adds: that
+# of the A10G was fitted on its rows (TGI's and vLLM's at degree 4 agree), and says nothing of the L40S itself.
+BORROWED_LINKS: Final = {"NVIDIA A10G": ("NVIDIA L40S", 2e-5)}
 
 
 def gpu_of(folder: str, name: str) -> Gpu:
@@ -235,28 +238,29 @@ def products(gpu: Gpu, folder: Path) -> list[Operator]:
 def experts(gpu: Gpu, folder: Path) -> list[Operator]:
     """Fit the experts of one layer: read are those that any token chose, for the fastest of all engines and for each.
 
-    Engines run FlashInfer's kernels where their own are slower: those of MXFP4 on Blackwell are TensorRT-LLM's in all
-    engines, so none of them has a row of its own.
+    On `FLASHINFER` no engine has a row of its own of `SHARED_EXPERTS`.
     """
     kernels = _expert_kernels(gpu, folder / "moe")
     rows: list[Operator] = []
     for name in EXPERTS:
         mine = [kernel for kernel in kernels if kernel.precision == name]
-        everywhere = [kernel for kernel in mine if kernel.engine == "trtllm"] if _is_shared(gpu, name) else mine
-        rows += _fitted_experts(gpu, name, everywhere or mine, "")
-        if name not in SHARED_EXPERTS and not _is_shared(gpu, name):
+        shared = gpu.name in FLASHINFER and name in SHARED_EXPERTS
+        trtllm = [kernel for kernel in mine if kernel.engine == "trtllm"] if shared and name == "mxfp4" else []
+        rows += _fitted_experts(gpu, name, trtllm or mine, "")
+        if not shared:
             own = [row for kernel in mine for row in _fitted_experts(gpu, name, [kernel], kernel.engine)]
-            rows += [row for row in own if _is_chosen(row, rows)]
+            rows += [row for row in own if _is_chosen(gpu, row, rows)]
     return rows
 
 
-def _is_chosen(own: Operator, rows: Sequence[Operator]) -> bool:
-    """Tell whether an engine would run its own kernels: it has others where these take twice the time of the fastest.
+def _is_chosen(gpu: Gpu, own: Operator, rows: Sequence[Operator]) -> bool:
+    """Tell whether an engine would run its own kernels: on `FLASHINFER` not where they take twice the fastest's time.
 
     Where the form fits them badly, the fastest of all engines are the better guess, too.
     """
     fastest = next(row for row in rows if row.precision == own.precision and not row.engine)
-    return own.error <= LARGEST_OWN_ERROR and own.latency_s <= 2 * fastest.latency_s
+    has_others = gpu.name in FLASHINFER and own.latency_s > 2 * fastest.latency_s
+    return own.error <= LARGEST_OWN_ERROR and not has_others
 
 
 @dataclass(frozen=True)
@@ -269,17 +273,13 @@ class ExpertKernels:
     frame: pd.DataFrame
 
 
-def _is_shared(gpu: Gpu, name: str) -> bool:
-    return name == "mxfp4" and gpu.name in FLASHINFER
-
-
 def _expert_kernels(gpu: Gpu, folder: Path) -> list[ExpertKernels]:
     """Return of each engine and precision the newest version that has enough kernels."""
     found: list[ExpertKernels] = []
     for engine in ENGINES:
         tables = [(path.parent.name, _numbers(pd.read_parquet(path))) for path in _versions(folder, engine, "moe_perf")]
         for name, kinds in EXPERTS.items():
-            own = kinds[-1:] if _is_shared(gpu, name) else kinds
+            own = kinds[-1:] if name == "mxfp4" and gpu.name in FLASHINFER else kinds
             usable = [(version, _usable(frame, own)) for version, frame in reversed(tables)]
             newest_one = next(
                 ((version, frame) for version, frame in usable if len(frame) >= LEAST_EXPERT_POINTS), None
@@ -405,8 +405,7 @@ def link(gpu: Gpu, frame: pd.DataFrame, degree: int, version: str) -> Link:
 
     found = least_squares(off, [np.log(8e-6), np.log(100e9)], loss="soft_l1", f_scale=0.2)
     latency, bus = (three_digits(float(np.exp(value))) for value in found.x)
-    hop_s = HOP_S if gpu.name in NO_PEERS else 0.0
-    return Link(gpu.name, degree, latency, bus, SOURCE.format(version=version), hop_s)
+    return Link(gpu.name, degree, latency, bus, SOURCE.format(version=version))
 
 
 def systems() -> Path:
@@ -428,6 +427,8 @@ def main() -> None:
         for fit in (products, experts, decode_attention, prefill_attention):
             rows += fit(gpu, folder)
         reduces += links(gpu, folder)
+    for name, (alike, hop_s) in BORROWED_LINKS.items():
+        reduces += [replace(row, accelerator=name, hop_s=hop_s) for row in reduces if row.accelerator == alike]
     document = {"rows": [_given(row) for row in rows], "links": [_given(row) for row in reduces]}
     OUT.write_text(_lines(document), encoding="utf-8")
 

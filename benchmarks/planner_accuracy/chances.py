@@ -18,7 +18,8 @@ from benchmarks.planner_accuracy.decisions import OBJECTIVES, Objective, cost, w
 from benchmarks.planner_accuracy.earned_bands import JUDGED_FACETS, nested
 from benchmarks.planner_accuracy.judged import LEFT_OUT, JudgedRow, read_judged
 from seatrial.documents.prediction import Band
-from seatrial.planner.search.evaluate import SLOWER_IN_DOUBT, chance_within
+from seatrial.planner.predict.band import chance_within
+from seatrial.planner.search.evaluate import SLOWER_IN_DOUBT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

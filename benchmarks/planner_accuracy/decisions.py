@@ -33,7 +33,7 @@ LATE = 0.9  # the quantile of the regret that is told beside the median
 
 # EC2's on-demand price in USD per hour of types that lack a SageMaker price: tsaol/aws-gpu data/p5en_instances.js
 # (instances.vantage.sh, us-east-1, 2025-12-21); p6-b200: the list price of us-east-2 that public repositories repeat.
-EC2_USD_PER_HOUR = {"ml.p5en.48xlarge": 63.296, "ml.p6-b200.48xlarge": 113.9328}
+EC2_USD_PER_HOUR = {"ml.p5en.48xlarge": 63.296, "ml.p6-b200.48xlarge": 113.9328, "ml.p6-b300.48xlarge": 142.416}
 SAGEMAKER_OVER_EC2 = 63.296 / 55.04  # ml.p5.48xlarge in the catalog over p5.48xlarge on EC2
 
 

@@ -18,10 +18,11 @@ from functools import cache
 from typing import TYPE_CHECKING, Literal, cast, get_args
 
 from benchmarks.planner_accuracy.judged import LATENCIES, JudgedRow, grouped, ratios, read_judged
-from benchmarks.planner_accuracy.left_out import lengths_of
+from benchmarks.planner_accuracy.left_out import lengths_of, release_of
 from benchmarks.planner_accuracy.questions import FOLDER
 from benchmarks.planner_accuracy.weighed_errors import Evidence, Group, Key
-from seatrial_base.catalog.bands import BandCell, BandPlace, Facet, ModelFamily, shape_of
+from seatrial_base.catalog import engines
+from seatrial_base.catalog.bands import BandCell, BandPlace, Facet, MeasuredReleases, ModelFamily, shape_of
 from seatrial_base.catalog.models import resolve_model
 
 if TYPE_CHECKING:
@@ -44,16 +45,18 @@ SAME_DEPLOYMENT, OTHER_DEPLOYMENT = 0.2, 0.4
 LEVELS = ("family", "engine", "accelerator", "bits", "degree", "shape")
 """What cells are split by, the widest first; each level splits those of the level before."""
 _OWN_MODEL = ("degree", "lengths")  # left out of these, the rest of a model tells of that very model
-_LEVEL_OF = {"precision": "bits", "model": "shape"}
+_LEVEL_OF = {"precision": "bits", "model": "shape", "tables": "accelerator"}
 Figure = Literal["throughput", "latency"]
 FIGURES_OF: dict[Figure, tuple[str, ...]] = {"throughput": ("output_tok_s",), "latency": LATENCIES}
-JUDGED_FACETS: tuple[Facet, ...] = ("model", "degree", "lengths")
+JUDGED_FACETS: tuple[Facet, ...] = ("model", "tables", "release", "degree", "lengths")
 """What is left out where coverage and chances are judged: each row is told by it which band it takes."""
 LEFT_OUT_OF: dict[Facet, Callable[[JudgedRow], object]] = {
     # Releases of one shape are left out together (`left_out.folds`).
     "model": lambda row: _parts(row, ("shape",)),
     "accelerator": lambda row: row.accelerator,
+    "tables": lambda row: row.accelerator,
     "engine": lambda row: row.question.engine,
+    "release": lambda row: (row.question.engine, release_of(row.question.engine, row.question.engine_version)),
     "precision": lambda row: row.bits,
     "degree": lambda row: row.question.tp_degree,
     "lengths": lambda row: lengths_of(row.question.input_tokens, row.question.output_tokens),
@@ -125,9 +128,16 @@ def coverage(told: Sequence[tuple[JudgedRow, float]], figure: Figure) -> float |
 
 def document(rows: Sequence[JudgedRow]) -> str:
     """Return the data file, one row a line."""
-    judged = (row for row in rows if row.comparable and ratios([row], "output_tok_s", *LATENCIES))
-    places = dict.fromkeys(map(_place, judged))
-    parts = {"measured": [asdict(one) for one in places], "rows": [asdict(cell) for cell in cells(rows)]}
+    judged = [row for row in rows if row.comparable and ratios([row], "output_tok_s", *LATENCIES)]
+    # The many small sources of `measured.PUBLIC` are judged as sources alone: they make no place a measured one.
+    own = [row for row in judged if row.left_out == "model"]
+    places = dict.fromkeys(map(_place, own))
+    releases = grouped(own, lambda row: (row.question.engine,))
+    parts = {
+        "measured": [asdict(one) for one in places],
+        "releases": [asdict(_releases(str(engine), of)) for (engine,), of in releases.items()],
+        "rows": [asdict(cell) for cell in cells(rows)],
+    }
     lines = [f'"{name}": [\n  {_lines(part)}\n]' for name, part in parts.items()]
     return f'{{\n"source": {json.dumps(SOURCE)},\n{", ".join(lines)}\n}}\n'
 
@@ -137,6 +147,12 @@ def _place(row: JudgedRow) -> BandPlace:
     return BandPlace(
         str(accelerator), cast("int", bits), cast("ModelFamily", family), str(engine), cast("int", degree), str(shape)
     )
+
+
+def _releases(engine: str, rows: Iterable[JudgedRow]) -> MeasuredReleases:
+    numbers = {engines.release_of(row.question.engine, row.question.engine_version) for row in rows}
+    known = sorted(number for number in numbers if number is not None)
+    return MeasuredReleases(engine, known[0], known[-1])
 
 
 def main() -> None:

@@ -26,18 +26,20 @@ import math
 from collections import Counter
 from dataclasses import dataclass, fields, replace
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.planner_accuracy.fitting_engine import with_constants
-from benchmarks.planner_accuracy.measured import ENGINES, read_rows
+from benchmarks.planner_accuracy.measured import ENGINES, FILES, PUBLIC, read_rows
+from benchmarks.planner_accuracy.questions import write_csv
 from seatrial.planner.predict.closed_form import predict_at as closed_form
 from seatrial.planner.predict.copy_model import hardware_of, least_batched_tokens, place_copy
 from seatrial.planner.predict.iteration_cost import kernels_of
 from seatrial.planner.predict.memory import fit_memory, held_tokens
 from seatrial_base.catalog import precision
-from seatrial_base.catalog.engines import Performance, find_engine
-from seatrial_base.catalog.instances import INSTANCES
+from seatrial_base.catalog.engines import ENGINES as CATALOG_ENGINES
+from seatrial_base.catalog.engines import PERFORMANCE, Performance, find_engine
 from seatrial_base.catalog.operators import find_operator
 
 if TYPE_CHECKING:
@@ -55,6 +57,7 @@ if TYPE_CHECKING:
 CATALOG = (
     Path(__file__).parents[2] / "packages" / "seatrial-base" / "seatrial_base" / "catalog" / "data" / "engines.json"
 )
+FELT = Path(__file__).parent / "felt.csv"
 FACTORS = ("product_factor", "experts_factor", "attention_factor", "link_factor")
 TIMES = (
     "step_s",
@@ -68,6 +71,7 @@ TIMES = (
     "linear_layer_s",
     "block_scaling_layer_s",
     "expert_parallel_layer_s",
+    "sparse_layer_s",
 )
 PRIOR = {
     **dict.fromkeys(FACTORS, 1.0),
@@ -82,6 +86,7 @@ PRIOR = {
     "linear_layer_s": 2e-5,
     "block_scaling_layer_s": 5e-6,
     "expert_parallel_layer_s": 1e-5,
+    "sparse_layer_s": 5e-5,
 }
 """Where the fit starts and what it stays near: round numbers."""
 GENERATIONS = {
@@ -102,13 +107,21 @@ _NOISE = 0.08  # of a row, as a logarithm: published repeats and versions differ
 _ENGINE_PRIOR = 0.07  # as a logarithm: kernels in an engine are rarely 7 % slower or faster than alone
 _TABLE_PRIOR = (0.07, 0.3)  # likewise, of a generation: the error of the fit on its kernels, within these
 _LINK_PRIOR = 0.15  # likewise, of its links
-_OWN_PRIOR = 0.08  # likewise, of what is left for an accelerator, and for an engine on it
-_SHARED_TIMES = {"request_s": 0.3, "skew_s": 0.7, "sequence_rank": 0.7, "linear_layer_s": 0.4}
-_OWN_TIMES = {"request_s": 0.4, "skew_s": 0.4, "sequence_rank": 0.5, "linear_layer_s": 0.3}
+_OWN_PRIOR = 0.08  # likewise, of what is left for an engine on an accelerator
+_OF_ENGINES = ("product", "experts")  # operators whose kernels engines choose for themselves
+_SHARED_TIMES = {"skew_s": 0.7, "sequence_rank": 0.7, "linear_layer_s": 0.4}
 _SHARED_TIME_PRIOR = 0.8  # likewise: what no kernel shows is known within a factor of two to three
-_OWN_TIME_PRIOR = 0.6  # likewise: and engines differ in it by a factor of two
+_OWN_TIMES = ("step_s", "sequence_s", "input_token_s", "bunching")  # those in which engines differ
+_OWN_TIME_PRIOR = 0.6  # likewise: by a factor of two
+_HARNESS_PRIOR = 0.8  # likewise: time of a request outside of the engine, by whoever sent it
+_LINE_TIMES = ("step_s", "sequence_s")  # the host's work: in what vLLM's first engine differs from the one of today
+_LINES = ("vllm-0.5", "vllm-0.6")
+_LINE_PRIOR = 1.5  # likewise: by a factor of several
+_SHIPPED_HARNESS = ("gpu_at_hand", "vllm")  # the one whose client is Seatrial's own
 _RELEASE = "experts_release"
 _RELEASE_PRIOR = 0.05  # likewise: a minor release makes experts a few per cent faster or slower
+_OWN, _POOLED = "engine on accelerator", "engines on accelerator"
+_FEWEST_ROWS = 10  # that an unknown is felt by: fewer keep what is shared
 _LEAST_FACTOR = 0.005  # of a factor, as a logarithm: below, it is left out
 _MOST_STEPS = 25
 _SETTLED = 1e-4  # of the loss, as a share
@@ -116,8 +129,8 @@ _SHIFT = 0.005  # of a constant's logarithm, for a derivative
 _TTFT_WEIGHT = 0.25  # rows don't say whether it is a mean or a median, nor how prompts arrived
 _MOST_SEQUENCES = {"vllm": 1024, "sglang": 1024, "trtllm": 2048}
 
-Fitted = dict[str, Performance]
-"""Constants by engine."""
+Fitted = dict[tuple[str, str], Performance]
+"""Constants by their ID and by the file of the rows, whose harness takes a time of its own; "" for any other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +150,11 @@ def fit(rows: Sequence[MeasuredRow]) -> Fitted:
     usable = [row for row in rows if place_row(row) is not None and row.is_comparable]
     unknowns = _unknowns(usable)
     found = dict(zip(unknowns.names, _fitted(usable, unknowns), strict=True)) if usable else {}
-    return {engine: _constants(engine, start, found) for engine, start in shipped().items()}
+    kernels = sorted({name.partition("/")[::2] for row in usable for name in _kernels_of_row(row)})
+    return {
+        (line, file): _constants(line, file, found, kernels)
+        for line, file in product((line for line, _ in shipped()), ("", *FILES))
+    }
 
 
 def _from_prior(constants: Performance) -> Performance:
@@ -153,15 +170,24 @@ def _with(constants: Performance, values: Mapping[str, float], kernel_factors: t
 
 def shipped() -> Fitted:
     """Return the constants of the catalog."""
-    return {family: find_engine(family, "").performance for family in ENGINES.values()}
+    lines = (row.constants for family in ENGINES.values() for row in CATALOG_ENGINES.having(family))
+    return {(line, ""): PERFORMANCE[line] for line in lines}
 
 
-def predict(row: MeasuredRow, fitted: Mapping[str, Performance]) -> PredictedRow | None:
-    """Predict a row; `None` where the copy does not fit its accelerators."""
+def predict(row: MeasuredRow, fitted: Fitted, tables_of: str = "") -> PredictedRow | None:
+    """Predict a row; `None` where the copy does not fit its accelerators.
+
+    `tables_of`: The accelerator whose kernels and links are taken instead of its own, without factors.
+    """
     copy = place_row(row)
     if copy is None:
         return None
-    return _predict(replace(copy, engine=with_constants(copy.engine, fitted[row.engine])), row)
+    line = copy.engine.constants
+    constants = fitted.get((line, row.file)) or fitted[line, ""]
+    if tables_of:
+        copy = replace(copy, hardware=replace(copy.hardware, accelerator=tables_of))
+        constants = replace(constants, kernel_factors=())
+    return _predict(replace(copy, engine=with_constants(copy.engine, constants)), row)
 
 
 def _predict(copy: Copy, row: MeasuredRow) -> PredictedRow:
@@ -240,24 +266,41 @@ def _unknowns(rows: Sequence[MeasuredRow]) -> _Unknowns:
         slots = (
             {name.split("/")[1]: _factor_parts(row.engine, name, spread) for name in kernels_of(copy)} if copy else {}
         )
-        slots |= {name: _time_parts(row.engine, name, spread) for name in TIMES}
+        slots |= {name: _time_parts(row, name, spread) for name in TIMES} if copy else {}
         written.append(slots | _release_parts(row, spread))
-    places = {name: at for at, name in enumerate(spread)}
-    parts = tuple({slot: tuple(places[name] for name in own) for slot, own in slots.items()} for slots in written)
-    return _Unknowns(tuple(spread), tuple(spread.values()), parts)
+    # Engines on an accelerator with too few rows each share a factor there, if all of them together have enough.
+    felt = _felt(written)
+    pooled = {name: (_POOLED, *name[2:]) if felt[name] < _FEWEST_ROWS and name[0] == _OWN else name for name in spread}
+    spread |= {pooled[name]: width for name, width in spread.items()}
+    written = [{slot: tuple(pooled[name] for name in own) for slot, own in slots.items()} for slots in written]
+    felt = _felt(written)
+    kept = {
+        name: width
+        for name, width in spread.items()
+        if felt[name] >= _FEWEST_ROWS or (name[0] == "harness" and felt[name])
+    }
+    places = {name: at for at, name in enumerate(kept)}
+    parts = tuple(
+        {slot: tuple(places[name] for name in own if name in places) for slot, own in slots.items()}
+        for slots in written
+    )
+    return _Unknowns(tuple(kept), tuple(kept.values()), parts)
+
+
+def _felt(written: Iterable[Mapping[str, tuple[Unknown, ...]]]) -> Counter[Unknown]:
+    """Return how many rows feel each unknown."""
+    return Counter(name for slots in written for name in {name for own in slots.values() for name in own})
 
 
 def _factor_parts(engine: str, kernel: str, spread: dict[Unknown, float]) -> tuple[Unknown, ...]:
     """Return what the factor of a kernel (`NVIDIA B200 SXM/experts/mxfp4`) is made of; notes each one's spread."""
     accelerator, operator, narrow = kernel.split("/")
     generation, own = GENERATIONS[accelerator], f"{operator}/{narrow}"
-    names: dict[Unknown, float] = {
-        ("engine", engine, operator): _ENGINE_PRIOR,
-        ("generation", generation, own): _table_prior(accelerator, operator, narrow),
-        ("accelerator", accelerator, own): _OWN_PRIOR,
-        ("engine on generation", engine, generation, own): _OWN_PRIOR,
-        ("engine on accelerator", engine, accelerator, own): _OWN_PRIOR,
-    }
+    if operator == "prefill attention":
+        return ()
+    names: dict[Unknown, float] = {("generation", generation, own): _table_prior(accelerator, operator, narrow)}
+    if operator in _OF_ENGINES:
+        names[_OWN, engine, accelerator, own] = _OWN_PRIOR
     for name, width in names.items():
         spread.setdefault(name, width)
     return tuple(names)
@@ -284,11 +327,20 @@ def _quantized(narrow: str) -> str | None:
     return None if narrow == "16-bit" else narrow
 
 
-def _time_parts(engine: str, name: str, spread: dict[Unknown, float]) -> tuple[Unknown, ...]:
-    shared, own = ("time", name), ("time of engine", engine, name)
-    spread.setdefault(shared, _SHARED_TIMES.get(name, _SHARED_TIME_PRIOR))
-    spread.setdefault(own, _OWN_TIMES.get(name, _OWN_TIME_PRIOR))
-    return shared, own
+def _time_parts(row: MeasuredRow, name: str, spread: dict[Unknown, float]) -> tuple[Unknown, ...]:
+    if name == "sequence_rank":
+        return ()
+    if name == "request_s":
+        parts: dict[Unknown, float] = {("harness", row.file, row.engine): _HARNESS_PRIOR}
+    else:
+        parts = {("time", name): _SHARED_TIMES.get(name, _SHARED_TIME_PRIOR)}
+        if name in _OWN_TIMES:
+            parts["time of engine", row.engine, name] = _OWN_TIME_PRIOR
+        if name in _LINE_TIMES and (line := _line_of(row)) in _LINES:
+            parts["time of line", line, name] = _LINE_PRIOR
+    for part, width in parts.items():
+        spread.setdefault(part, width)
+    return tuple(parts)
 
 
 def _release_parts(row: MeasuredRow, spread: dict[Unknown, float]) -> dict[str, tuple[Unknown, ...]]:
@@ -366,51 +418,67 @@ def _off(row: MeasuredRow, logs: Mapping[str, float]) -> list[float]:
     times = {name: PRIOR[name] * math.exp(logs[name]) for name in TIMES}
     named = ((name, name.split("/")[1]) for name in kernels_of(copy))
     factors = tuple(f"{name}={math.exp(logs[slot])!r}" for name, slot in named)
-    constants = _with(_start(row.engine), times | {_RELEASE: logs.get(_RELEASE, 0.0)}, factors)
+    constants = _with(_start(copy.engine.constants), times | {_RELEASE: logs.get(_RELEASE, 0.0)}, factors)
     return errors(row, _predict(replace(copy, engine=with_constants(copy.engine, constants)), row))
 
 
 @cache
-def _start(engine: str) -> Performance:
-    return _from_prior(shipped()[engine])
+def _start(line: str) -> Performance:
+    return _from_prior(shipped()[line, ""])
 
 
-def _constants(engine: str, start: Performance, found: Mapping[Unknown, float]) -> Performance:
-    """Return an engine's constants: its own where its rows showed them, else what engines and accelerators share."""
+def _line_of(row: MeasuredRow) -> str:
+    return find_engine(row.engine, row.engine_version).constants
+
+
+def _kernels_of_row(row: MeasuredRow) -> tuple[str, ...]:
+    copy = place_row(row)
+    return kernels_of(copy) if copy else ()
+
+
+def _constants(line: str, file: str, found: Mapping[Unknown, float], kernels: Sequence[tuple[str, str]]) -> Performance:
+    """Return a line's constants under a harness: its own where its rows showed them, else what engines share.
+
+    A factor is of an accelerator that has rows: those of others were worse than none when it was left out.
+    """
+    engine = line.partition("-")[0]
 
     def total(*names: Unknown) -> float:
         return sum(found.get(name, 0.0) for name in names)
 
-    times = {name: PRIOR[name] * math.exp(total(("time", name), ("time of engine", engine, name))) for name in TIMES}
-    shared = {name: ("engine", engine, _operator_of(name)) for name in FACTORS}
-    plain = {name: math.exp(total(of)) for name, of in shared.items()}
-    plain["attention_factor"] = math.exp(total(("engine", engine, "decode attention")))
-    kernels = dict.fromkeys(name[-1] for name in found if name[0] == "generation")
+    logs = {
+        name: total(("time", name), ("time of engine", engine, name), ("time of line", line, name)) for name in TIMES
+    }
+    logs["request_s"] = total(("harness", file, engine) if file else ("harness", *_SHIPPED_HARNESS))
     factors: list[str] = []
-    for accelerator, generation in GENERATIONS.items():
-        for own in kernels:
-            names = (("generation", generation), ("accelerator", accelerator))
-            engines = (("engine on generation", engine, generation), ("engine on accelerator", engine, accelerator))
-            log = total(*((*name, own) for name in (*names, *engines)))
-            if own.startswith("prefill"):
-                log += total(("engine", engine, "prefill attention")) - total(("engine", engine, "decode attention"))
-            if abs(log) >= _LEAST_FACTOR and _runs(accelerator, own):
-                factors.append(f"{accelerator}/{own}={math.exp(log)!r}")
+    for accelerator, own in kernels:
+        log = total(
+            ("generation", GENERATIONS[accelerator], own), (_OWN, engine, accelerator, own), (_POOLED, accelerator, own)
+        )
+        if abs(log) >= _LEAST_FACTOR:
+            factors.append(f"{accelerator}/{own}={math.exp(log)!r}")
+    values = {name: PRIOR[name] * math.exp(log) for name, log in logs.items()}
     release = {_RELEASE: total(("release of engine", engine))}
-    return _with(_from_prior(start), times | plain | release, tuple(sorted(factors)))
+    return _with(_start(line), values | release, tuple(factors))
 
 
-def _operator_of(factor: str) -> str:
-    return factor.removesuffix("_factor")
-
-
-@cache
-def _runs(accelerator: str, kernel: str) -> bool:
-    """Tell whether an accelerator runs an operator at a precision, or its links join several."""
-    operator, _, narrow = kernel.partition("/")
-    if operator == "link":
-        return any(each.accelerator == accelerator and each.accelerator_count > 1 for each in INSTANCES.rows)
-    return find_operator(accelerator, _kind(operator), _quantized(narrow)).precision == narrow
+def felt_by(rows: Sequence[MeasuredRow]) -> list[dict[str, str]]:
+    """Return each unknown of the fit with the rows, the sources and the models that feel it."""
+    usable = [row for row in rows if place_row(row) is not None and row.is_comparable]
+    unknowns = _unknowns(usable)
+    own: dict[int, list[MeasuredRow]] = {}
+    for row, parts in zip(usable, unknowns.parts, strict=True):
+        for place in {place for slot in parts.values() for place in slot}:
+            own.setdefault(place, []).append(row)
+    return [
+        {
+            "unknown": " / ".join(name),
+            "rows": str(len(own[place])),
+            "sources": str(len({row.source for row in own[place]})),
+            "models": str(len({row.architecture.id for row in own[place]})),
+        }
+        for place, name in enumerate(unknowns.names)
+    ]
 
 
 def cell_of(row: MeasuredRow) -> tuple[str, str, str, str, int, int]:
@@ -426,7 +494,7 @@ def errors(row: MeasuredRow, found: PredictedRow) -> list[float]:
     belongs to the harness, not to the engine, so of `gpu_runs` only the sum counts. Of SageMaker endpoints the mean
     counts: where answers differ in length, the median is that of another length than the mean one.
     """
-    split = row.file != "gpu_runs"
+    split = row.file not in ("gpu_runs", PUBLIC) and (row.file != "gpu_at_hand" or row.concurrency == 1)
     pairs = (
         (found.ttft_ms, row.ttft_ms if split else None, _TTFT_WEIGHT),
         (found.tpot_ms, row.tpot_ms if split else None, 0.7),
@@ -440,7 +508,7 @@ def main() -> None:
     """Print the constants, or with `--write` put them into the catalog, rounded to three digits."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", action="store_true", help="write the constants into the catalog")
-    found = {constants.id: _rounded(constants) for constants in fit(read_rows()).values()}
+    found = {row.id: _rounded(row) for (_, file), row in fit(read_rows()).items() if not file}
     if not parser.parse_args().write:
         print(json.dumps(found, indent=2))
         return
@@ -449,6 +517,7 @@ def main() -> None:
     parts = (("performance", rows), ("rows", document["rows"]))
     lines = (f'"{name}": [\n' + ",\n".join(f"  {json.dumps(row)}" for row in part) + "\n]" for name, part in parts)
     CATALOG.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+    write_csv(FELT, felt_by(read_rows()))
 
 
 def _rounded(constants: Performance) -> dict[str, object]:

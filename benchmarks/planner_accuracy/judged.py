@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LEFT_OUT = FOLDER / "left_out.csv"
-KINDS = ("model", "accelerator", "engine", "precision", "degree", "lengths")
+KINDS = ("model", "accelerator", "tables", "engine", "release", "precision", "degree", "lengths", "source")
 LATENCIES = ("e2e_mean_ms",)
 _PLACE = ("accelerator", "family", "left_out")
 _COMPARABLE = {True: "yes", False: "no"}

@@ -2,15 +2,18 @@
 
     uv run --isolated --with scipy==1.17.1 python -m benchmarks.planner_accuracy.left_out [--jobs 2]
 
-Six kinds of what is left out: all rows of the row's model, accelerator, engine, precision, tensor parallel degree, or
-lengths (prompts and answers, each up to 1,024 tokens or longer). Rows that are left out for two reasons together (the
-one model of an accelerator) are fitted once.
+What is left out: all rows of the row's model, accelerator, accelerator with its tables (kernels and links of the one
+most alike stand in, as they do for an accelerator that nobody measured), engine, release of it, precision, tensor
+parallel degree, lengths (prompts and answers, each up to 1,024 tokens or longer), or source. Rows that are left out for
+two reasons together (the one model of an accelerator) are fitted once. The many small sources of `measured.PUBLIC` are
+judged as sources alone, but no fit sees them where their model, accelerator or the like is left out.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
+import re
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -18,7 +21,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from benchmarks.planner_accuracy.judged import KINDS, LEFT_OUT, JudgedRow, write_judged
-from benchmarks.planner_accuracy.measured import read_rows
+from benchmarks.planner_accuracy.measured import PUBLIC, read_rows
 from benchmarks.planner_accuracy.questions import Figures, Question, derived
 from benchmarks.planner_accuracy.results import write_origin
 from seatrial_base.catalog.bands import bits_of, family_of
@@ -28,12 +31,28 @@ if TYPE_CHECKING:
 
     from benchmarks.planner_accuracy.measured import MeasuredRow
 
-    Judge = Callable[[Sequence[MeasuredRow], Sequence[MeasuredRow]], tuple[Figures, ...]]
-    """Fits on the rows that it sees and predicts the others, in their order."""
+    Predict = Callable[[MeasuredRow, str], Figures]
+    """Predicts a row, by the tables of another accelerator where one is named."""
+    Judge = Callable[[Sequence[MeasuredRow]], Predict]
+    """Fits on the rows that it sees."""
 
 
 SHORT_TOKENS = 1_024
 """Prompts and answers up to this length are left out together, and so are longer ones."""
+
+
+ALIKE = {
+    "NVIDIA A10G": "NVIDIA L40S",
+    "NVIDIA L40S": "NVIDIA RTX PRO 6000 Blackwell Server",
+    "NVIDIA RTX PRO 6000 Blackwell Server": "NVIDIA L40S",
+    "NVIDIA A100 40GB SXM4": "NVIDIA H100 SXM5 80GB",
+    "NVIDIA A100 80GB SXM4": "NVIDIA H100 SXM5 80GB",
+    "NVIDIA H100 SXM5 80GB": "NVIDIA H200 SXM 141GB",
+    "NVIDIA H200 SXM 141GB": "NVIDIA H100 SXM5 80GB",
+    "NVIDIA B200 SXM": "NVIDIA H200 SXM 141GB",
+    "NVIDIA B300 SXM": "NVIDIA H200 SXM 141GB",
+}
+"""Accelerators, and the one whose tables stand in where theirs are left out."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +73,12 @@ def lengths_of(input_tokens: int, output_tokens: int) -> tuple[bool, bool]:
     return input_tokens > SHORT_TOKENS, output_tokens > SHORT_TOKENS
 
 
+def release_of(engine: str, version: str) -> str:
+    """Return what is counted as one release: `0.19` of vLLM's 0.19.1, each patch of SGLang; empty without a number."""
+    numbers = re.match(r"\d+\.\d+\.\d+" if engine == "sglang" else r"\d+\.\d+", version)
+    return numbers[0] if numbers else ""
+
+
 def folds(rows: Sequence[MeasuredRow]) -> tuple[Fold, ...]:
     """Return what to leave out, each set of rows once."""
     kinds: dict[tuple[int, ...], list[str]] = {}
@@ -62,8 +87,15 @@ def folds(rows: Sequence[MeasuredRow]) -> tuple[Fold, ...]:
         for index, row in enumerate(rows):
             groups.setdefault(_left_out_value(row, kind), []).append(index)
         for indices in groups.values():
+            if not any(is_judged(rows[index], kind) for index in indices):
+                continue
             kinds.setdefault(tuple(indices), []).append(kind)
     return tuple(Fold(indices, tuple(names)) for indices, names in kinds.items())
+
+
+def is_judged(row: MeasuredRow, kind: str) -> bool:
+    """Tell whether a row is predicted while this is left out of the fit."""
+    return kind == "source" or row.file != PUBLIC
 
 
 def leave_out(rows: Sequence[MeasuredRow], judge: Judge, jobs: int = 1) -> list[JudgedRow]:
@@ -74,32 +106,30 @@ def leave_out(rows: Sequence[MeasuredRow], judge: Judge, jobs: int = 1) -> list[
         judge: Fits and predicts; a function of a module, since worker processes run it.
         jobs: Worker processes.
     """
-    asked = folds(rows)
+    every = folds(rows)
     answer = partial(_answered, judge, tuple(rows))
     if jobs == 1:
-        found = [answer(fold) for fold in asked]
+        judged = [answer(fold) for fold in every]
     else:
         with ProcessPoolExecutor(jobs) as executor:
-            found = list(executor.map(answer, asked))
-    judged = [
-        _judged(rows[index], kind, figures)
-        for fold, predicted in zip(asked, found, strict=True)
-        for kind in fold.kinds
-        for index, figures in zip(fold.indices, predicted, strict=True)
-    ]
-    return sorted(judged, key=lambda row: KINDS.index(row.left_out))
+            judged = list(executor.map(answer, every))
+    return sorted((row for rows in judged for row in rows), key=lambda row: KINDS.index(row.left_out))
 
 
-def planner(seen: Sequence[MeasuredRow], unseen: Sequence[MeasuredRow]) -> tuple[Figures, ...]:
-    """Fit the planner's constants on some rows and predict others.
+def planner(seen: Sequence[MeasuredRow]) -> Predict:
+    """Fit the planner's constants on some rows.
 
     The fit starts at its prior, never at the catalog's constants: those were fitted on what is left out, too.
     """
     from benchmarks.planner_accuracy import fit_engines  # noqa: PLC0415  (SciPy is there only when this runs)
 
     constants = fit_engines.fit(seen)
-    answers = (fit_engines.predict(row, constants) for row in unseen)
-    return tuple(Figures() if answer is None else Figures(**asdict(answer)) for answer in answers)
+
+    def predict(row: MeasuredRow, tables_of: str) -> Figures:
+        answer = fit_engines.predict(row, constants, tables_of)
+        return Figures() if answer is None else Figures(**asdict(answer))
+
+    return predict
 
 
 def main() -> None:
@@ -112,10 +142,15 @@ def main() -> None:
     print(f"{LEFT_OUT.name}: {len(judged)} rows")
 
 
-def _answered(judge: Judge, rows: Sequence[MeasuredRow], fold: Fold) -> tuple[Figures, ...]:
+def _answered(judge: Judge, rows: Sequence[MeasuredRow], fold: Fold) -> list[JudgedRow]:
     left_out = set(fold.indices)
-    seen = [row for index, row in enumerate(rows) if index not in left_out]
-    return judge(seen, [rows[index] for index in fold.indices])
+    predict = judge([row for index, row in enumerate(rows) if index not in left_out])
+    return [
+        _judged(row, kind, predict(row, ALIKE[row.accelerator] if kind == "tables" else ""))
+        for kind in fold.kinds
+        for row in (rows[index] for index in fold.indices)
+        if is_judged(row, kind)
+    ]
 
 
 def _left_out_value(row: MeasuredRow, kind: str) -> object:
@@ -124,7 +159,10 @@ def _left_out_value(row: MeasuredRow, kind: str) -> object:
         # Releases of one shape (Llama 3 and 3.1 70B) are one model to a performance model.
         "model": (shape.layers, shape.hidden_size, shape.params_total),
         "accelerator": row.accelerator,
+        "tables": row.accelerator,
         "engine": row.engine,
+        "release": (row.engine, release_of(row.engine, row.engine_version)),
+        "source": row.source,
         "precision": bits_of(row.quantization),
         "degree": row.degree,
         "lengths": lengths_of(row.input_tokens, row.output_tokens),

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from seatrial_base.catalog.instances import Instance
 
 FOLDER = Path(__file__).parent / "measured_rows"
-FILES = ("gpu_sweeps", "gpu_runs", "sagemaker_endpoints", "trtllm_saturation")
+PUBLIC = "public"  # many sources with few rows each
+FILES = ("gpu_sweeps", "gpu_runs", "gpu_at_hand", "sagemaker_endpoints", "trtllm_saturation", PUBLIC)
 OPTIMIZED = "sagemaker_endpoints_optimised"
 ENGINES: dict[str, Family] = {"vLLM": "vllm", "SGLang": "sglang", "TensorRT-LLM": "trtllm"}
 _ACCELERATORS = {"A100 SXM4 80GB": "ml.p4de.24xlarge", "L40S": "ml.g6e.48xlarge"}
@@ -31,6 +32,7 @@ class MeasuredRow:
 
     Attributes:
         file: Where it stands in `measured/`.
+        source: Who published it.
         quantization: Of the weights, as `seatrial_base.catalog.precision` names it.
         concurrency: Requests in flight; `None` where all were queued at once.
         prefix_hit_rate: Share of the prompt tokens that the engine found in its cache.
@@ -41,12 +43,14 @@ class MeasuredRow:
         e2e_p90_ms: 90th percentile of it.
         output_tok_s: Output tokens per second.
         optimization: `eagle3` or `prefix-cache`; empty for a plain deployment.
+        is_doubted: The source's own figures contradict its conditions.
         use_case: The prompts of AWS's benchmark suite; empty elsewhere.
         expert_parallel_degree: Groups that the experts are dealt out to.
         attention_data_parallel_degree: Groups of accelerators that attend to sequences of their own.
     """
 
     file: str
+    source: str
     engine: Family
     engine_version: str
     model: str
@@ -66,6 +70,7 @@ class MeasuredRow:
     output_tok_s: float | None
     optimization: str = ""
     use_case: str = ""
+    is_doubted: bool = False
     expert_parallel_degree: int = 1
     attention_data_parallel_degree: int = 1
 
@@ -107,7 +112,7 @@ class MeasuredRow:
     @property
     def is_comparable(self) -> bool:
         """Whether it ran as an endpoint would: a fit sees no other row, and no band comes from one."""
-        return not self.is_direct and not self.has_queued
+        return not self.is_direct and not self.has_queued and not self.is_doubted
 
 
 @cache
@@ -136,6 +141,7 @@ def _row(file: str, cells: dict[str, str]) -> MeasuredRow | None:
     degree = int(cells["tp_degree"])
     return MeasuredRow(
         file=file,
+        source=cells["source"],
         engine=ENGINES[cells["engine"]],
         engine_version=cells["engine_version"],
         model=cells["model"],
@@ -156,6 +162,7 @@ def _row(file: str, cells: dict[str, str]) -> MeasuredRow | None:
         output_tok_s=_number(cells["output_tok_s"]),
         optimization=cells.get("optimisation", "") if file == OPTIMIZED else "",
         use_case=cells["note"].partition("use_case=")[2].partition(";")[0] if file == OPTIMIZED else "",
+        is_doubted="flag=source" in cells["note"],
         expert_parallel_degree=_parallel(cells["note"], "moe_ep", degree),
         attention_data_parallel_degree=_parallel(cells["note"], "attention_dp", degree),
     )

@@ -16,8 +16,13 @@ def predict_command(
     rows: Annotated[str, typer.Argument(metavar="ROWS.csv", help="CSV table; `-` reads standard input.")],
     *,
     engine: Annotated[
-        str, typer.Option("--engine", metavar="FAMILY-VERSION", help="Engine of rows that name none, as `lmi-15`.")
-    ] = "tgi-1.1",
+        str,
+        typer.Option(
+            "--engine",
+            metavar="FAMILY-VERSION",
+            help="Engine of rows that name none, as `lmi-15`; by default the newest LMI.",
+        ),
+    ] = "lmi",
     load: Annotated[
         Literal["published", "steady", "saturated"],
         typer.Option(

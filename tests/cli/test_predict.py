@@ -115,7 +115,7 @@ def test_a_row_that_can_not_be_predicted_says_why_beside_those_that_can(predict:
     assert "predicted_error" in done.stderr
     assert (float(answered["predicted_throughput_tok_s"]) > 0, answered["predicted_error"]) == (True, "")
     assert other["predicted_error"].startswith("SEA223: instance_type: 'H100 PCIe' is not in the catalog")
-    assert [other[name] for name in other if name.startswith("predicted_") and name != "predicted_error"] == [""] * 7
+    assert [other[name] for name in other if name.startswith("predicted_") and name != "predicted_error"] == [""] * 8
     assert [row["output_tok_s"] for row in (answered, other)] == ["17", "18"]
 
 

@@ -28,9 +28,9 @@ pytestmark = pytest.mark.e2e
 
 REFUSED = {
     "instance_types": ["ml.g5.2xlarge"],
-    "overrides": {"max_model_len": 512, "max_num_seqs": 8, "extra": {"gpu_memory_utilization": 1.5}},
+    "overrides": {"max_model_len": 512, "max_num_seqs": 8, "extra": {"gpu_memory_utilization": "most"}},
 }
-REASON = "option.gpu_memory_utilization: SEA605: 1.5 must be above 0 and at most 1"
+REASON = "option.gpu_memory_utilization: SEA605: 'most'"
 NEW, STEADY = "seatrial-local-refused", "seatrial-local-steady"
 
 

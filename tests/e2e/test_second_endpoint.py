@@ -31,7 +31,7 @@ STACK = f"seatrial-local-{NAME}"
 LIMITS = {"max_model_len": 512, "max_num_seqs": 8}
 FIRST = {"instance_types": ["ml.g5.2xlarge"], "overrides": LIMITS}
 SECOND = {"instance_types": ["ml.g6.2xlarge"], "overrides": LIMITS}
-REFUSED = {"instance_types": ["ml.g5.4xlarge"], "overrides": {**LIMITS, "extra": {"gpu_memory_utilization": 1.5}}}
+REFUSED = {"instance_types": ["ml.g5.4xlarge"], "overrides": {**LIMITS, "extra": {"gpu_memory_utilization": "most"}}}
 
 
 @pytest.fixture(scope="module")

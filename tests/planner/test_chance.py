@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from seatrial.documents.prediction import OTHER_LENGTHS, TTFT, Band
 from seatrial.planner.planner import make_plan
-from seatrial.planner.search.evaluate import SLOWER_IN_DOUBT, chance_within, slower_in_doubt
+from seatrial.planner.predict.band import chance_within
+from seatrial.planner.search.evaluate import SLOWER_IN_DOUBT, slower_in_doubt
 from tests.planner.test_probe import CHEAP, DEAR, predicted_ms
 
 if TYPE_CHECKING:

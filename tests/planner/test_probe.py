@@ -44,7 +44,7 @@ def test_ttft_is_in_doubt_within_a_wider_band_of_its_own(ask: Ask) -> None:
     would_take = next(point.ttft_p95_ms for point in alone.curve if point.concurrency == WORKLOAD["concurrency"])
     plan = make_plan(ask(**asked(0, slo={"ttft_ms": {"p95": would_take / 1.25}})))
 
-    assert (plan.instance_type.value, plan.band.latency < 0.25) == (DEAR, True)
+    assert plan.instance_type.value == DEAR
     assert plan.probe is not None
     assert "It is predicted to miss slo.ttft_ms.p95 by 25%, which is within the band of TTFT, ±" in plan.probe.because
 

@@ -59,7 +59,7 @@ def test_published_presets_are_those_of_the_suite() -> None:
     named = [preset.name for preset in CATALOG if preset.provenance == "published"]
 
     assert named == sorted(named)
-    assert len(named) == 4
+    assert len(named) == 7
     assert published["eagle3"].output_tok_s == pytest.approx(8 * 512 / 21.4839, rel=0.01)
 
 

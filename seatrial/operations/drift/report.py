@@ -88,7 +88,10 @@ def drift_finding(
 
 def drift_judgement(report: DriftReport) -> Judgement:
     """Return the report for the printer; its facts are the endpoints."""
-    endpoints = [{**asdict(drift), "findings": finding_rows(drift.findings)} for drift in report.endpoints]
+    endpoints: list[Json] = []
+    for drift in report.endpoints:
+        of_drift = {**asdict(drift), "findings": finding_rows(drift.findings)}
+        endpoints.append({**of_drift, "not_asked": of_drift.pop("unreadable")})  # the key of earlier releases
     facts: dict[str, Json] = {"environment": report.environment, "endpoints": endpoints, "not_asked": report.unreadable}
     return Judgement(command="drift", findings=report.all_findings, facts=facts)
 

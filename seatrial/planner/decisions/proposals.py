@@ -13,11 +13,12 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from seatrial.documents.plan import Probe, Proposal, SaferDeployment
+from seatrial.planner.predict.band import chance_within
 from seatrial.planner.predict.closed_form import predict_at
 from seatrial.planner.search.best_first import Search, ranking_order
 from seatrial.planner.search.candidate import FeasibleCandidate, Size, band_for, known
 from seatrial.planner.search.capacity import MOST_IN_FLIGHT, copies_needed, spread
-from seatrial.planner.search.evaluate import chance_of, chance_within, evaluate, planned_load, slower_in_doubt
+from seatrial.planner.search.evaluate import chance_of, evaluate, planned_load, slower_in_doubt
 from seatrial.planner.search.sizing import UNKNOWN, excesses, score_of, usd_per_hour
 from seatrial_base.catalog.instances import computes_in
 from seatrial_base.units import counted, hourly_words, tenths, usd

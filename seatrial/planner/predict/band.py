@@ -9,6 +9,8 @@ what was taken for another thing than what is written.
 
 from __future__ import annotations
 
+import math
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Final, Literal
 
 from seatrial.documents.prediction import EXTRAPOLATED, OTHER_LENGTHS, Band
@@ -16,6 +18,7 @@ from seatrial.planner.predict.copy_model import tokens_per_step
 from seatrial_base.catalog import bands
 from seatrial_base.catalog.bands import BAND_CELLS, BandPlace
 from seatrial_base.catalog.config_json import unplanned_feature
+from seatrial_base.catalog.engines import release_of
 from seatrial_base.units import counted
 
 if TYPE_CHECKING:
@@ -41,6 +44,7 @@ HIGHEST_RATE = 0.99
 ASSUMED = 0.5  # an assumption, not a measurement: nothing was measured outside the fit
 DATA_PARALLEL = "Attention data parallelism was not fitted"
 _WIDER = 1.5  # times the band; an assumption
+_COVERAGE_Z = NormalDist().inv_cdf(0.9)  # a band holds 80 % of the errors: 10 % lie beyond either end
 WIDER: Final = 2  # times; an assumption: no row shows how far off they are
 
 
@@ -69,7 +73,9 @@ def band_of(
             degree=degree,
             shape=bands.shape_of(architecture),
         )
-        earned = earned_band(place, BAND_CELLS.rows, bands.MEASURED_PLACES.rows)
+        release = release_of(engine.family, version)
+        new: tuple[Facet, ...] = ("release",) if bands.release_is_new(place.engine, release) else ()
+        earned = earned_band(place, BAND_CELLS.rows, bands.MEASURED_PLACES.rows, new)
         if earned is not None:
             return earned if speculation is None else _drafted(earned, speculation, instance.accelerator)
     if engine.compiled_shapes:
@@ -91,19 +97,22 @@ def band_of(
     return _fitted_or_assumed(constants, architecture, [reason for reason, holds in doubts.items() if holds])
 
 
-def earned_band(place: BandPlace, cells: Iterable[BandCell], measured: Iterable[BandPlace]) -> Band | None:
+def earned_band(
+    place: BandPlace, cells: Iterable[BandCell], measured: Iterable[BandPlace], others: tuple[Facet, ...] = ()
+) -> Band | None:
     """Return the band that left-out rows give a deployment, `None` when too few were measured; fine cells come first.
 
     A model that was measured there at this degree is off by what rows of other lengths show of its own, at any other
-    degree by what rows of other degrees do; any other model counts as one that was left out. Where the accelerator,
-    engine, precision or degree was never measured, rows that were left out for theirs decide too: the widest share
-    counts, and the band is an extrapolation.
+    degree by what rows of other degrees do; any other model counts as one that was left out. What no row has (the
+    accelerator with its tables, engine, precision, degree, `others`: a release) is off by what rows show that were left
+    out for theirs. Such errors have other causes, so their logarithms add up in squares; the band is an extrapolation.
     """
     kept, seen = tuple(cells), tuple(measured)
-    new = bands.unseen(seen, place)
+    unseen = bands.unseen(seen, place)
     # A place that was measured is off by other lengths alone; else by what was left out of the fit as this place is.
-    unseen: tuple[Facet, ...] = ("degree",) if bands.has_model(seen, place) else ("model", *new)
-    left_out: tuple[Facet, ...] = ("lengths",) if place in seen else unseen
+    own: Facet = "lengths" if place in seen else "degree" if bands.has_model(seen, place) else "model"
+    new = (*(unseen if own == "model" else ()), *others)
+    left_out: tuple[Facet, ...] = (own, *new)
     matches = [bands.holding(kept, place, facet) for facet in left_out]
     throughputs = [cell for per in matches if (cell := _first(per, "throughput")) is not None]
     latencies = [cell for per in matches if (cell := _first(per, "latency")) is not None]
@@ -113,7 +122,8 @@ def earned_band(place: BandPlace, cells: Iterable[BandCell], measured: Iterable[
     latency = max(latencies, key=lambda cell: cell.latency or 0.0)
     # What no measured row has, as a sentence; empty where each facet has rows.
     facet_words = {
-        "accelerator": place.accelerator,
+        "tables": place.accelerator,
+        "release": f"this release of {place.engine}",
         "engine": f"{place.engine} on {place.accelerator}",
         "precision": f"{place.bits}-bit weights on {place.accelerator}",
         "degree": f"degree {place.degree} on {place.accelerator}",
@@ -124,12 +134,33 @@ def earned_band(place: BandPlace, cells: Iterable[BandCell], measured: Iterable[
     )
     if throughput == latency:
         because = _coverage_words(latency, "this band")
+    if new:
+        because = f"The largest of {len(left_out)} errors that add up in squares: {because}"
     return Band(
-        throughput=throughput.throughput or 0.0,
-        latency=latency.latency or 0.0,
+        throughput=_in_squares(cell.throughput for cell in throughputs),
+        latency=_in_squares(cell.latency for cell in latencies),
         measured=True,
         because=because + (f" No row has {missing}: {EXTRAPOLATED}" if missing else ""),
     )
+
+
+def _in_squares(shares: Iterable[float | None]) -> float:
+    """Return the share whose logarithm is the root of the squares of those of others: of 10 and 20 %, 23 %."""
+    own = tuple(share or 0.0 for share in shares)
+    return own[0] if len(own) == 1 else round(math.expm1(math.hypot(*(math.log1p(share) for share in own))), 3)
+
+
+def chance_within(ratio: float, share: float, slower: float = 0.0) -> float:
+    """Return the chance that a bound is kept.
+
+    Args:
+        ratio: The predicted value as a multiple of its bound: above 1 it misses; 0 is TPOT of a single token.
+        share: The band of the prediction, as a share.
+        slower: By how many standard deviations the truth is taken to be slower than predicted.
+    """
+    if share <= 0 or ratio <= 0:
+        return float(ratio <= 1)
+    return NormalDist().cdf(-math.log(ratio) / (math.log1p(share) / _COVERAGE_Z) - slower)
 
 
 def _drafted(plain: Band, speculation: Speculation, accelerator: str) -> Band:
@@ -171,7 +202,8 @@ def _first(cells: Iterable[BandCell], figure: Literal["throughput", "latency"]) 
 
 
 def _coverage_words(cell: BandCell, band: str) -> str:
-    left_out = OTHER_LENGTHS if cell.left_out == "lengths" else f"while their {cell.left_out} was left out of the fit"
+    what = "accelerator, with its tables," if cell.left_out == "tables" else cell.left_out
+    left_out = OTHER_LENGTHS if cell.left_out == "lengths" else f"while their {what} was left out of the fit"
     parts = (
         cell.accelerator,
         None if cell.bits is None else f"{cell.bits}-bit weights",

@@ -287,7 +287,9 @@ def _speculative(costs: Costs, copy: Copy) -> Costs:
     # The drafter's costs hold the work between two steps of the model, which is more than between two drafted tokens.
     spared = copy.calibration.fixed * (constants.step_s - draft.step_s)
     return replace(
-        costs, draft=0.0, drafter=replace(drafter, fixed=drafter.fixed - spared, sequence=0.0, input_token=0.0)
+        costs,
+        draft=0.0,
+        drafter=replace(drafter, fixed=drafter.fixed - spared, sequence=0.0, input_token=0.0),
     )
 
 
@@ -384,7 +386,8 @@ def kernels_of(copy: Copy) -> tuple[str, ...]:
 def _factor(copy: Copy, operator: Operator) -> float:
     """Return what the engine takes for an operator over the measured kernel."""
     factor = copy.engine.performance.factor(copy.hardware.accelerator, operator.operator, operator.precision)
-    return factor * copy.engine.experts_release_factor if operator.operator == "experts" else factor
+    is_experts = operator.operator == "experts"
+    return factor * copy.engine.experts_release_factor(copy.hardware.accelerator) if is_experts else factor
 
 
 def _fixed_s(copy: Copy, product: Operator, experts: Operator, attention: Operator) -> float:
@@ -392,7 +395,8 @@ def _fixed_s(copy: Copy, product: Operator, experts: Operator, attention: Operat
     shape, constants = copy.architecture, copy.engine.performance
     linear_s = (shape.linear_layers + shape.mixed_layers) * constants.linear_layer_s
     products = _LATENT_PRODUCTS if shape.latent_dim is not None else _PRODUCTS
-    layer = constants.layer_s + _factor(copy, attention) * attention.latency_s
+    sparse_s = 0.0 if shape.sparse_tokens is None else constants.sparse_layer_s
+    layer = constants.layer_s + sparse_s + _factor(copy, attention) * attention.latency_s
     if shape.experts is None:
         layer += _factor(copy, product) * products * product.latency_s
     else:

@@ -366,6 +366,7 @@ def outcome(copy: Copy, concurrency: int, protocol: Protocol, timeout_s: float =
     Args:
         timeout_s: Time after which a request counts as late: 60 s is SageMaker's bound of an invocation.
     """
+    protocol = protocol.at(copy, concurrency)
     requests = _requests(copy, concurrency, protocol)
     ramp = protocol.ramp(concurrency)
     measured = sorted(requests, key=attrgetter("sent_s"))[ramp:] if ramp else requests
@@ -460,6 +461,18 @@ class Protocol:
             return spread_starts(concurrency, span_s, f"level {concurrency}")
         return [client * self.stagger_s for client in range(concurrency)]
 
+    def at(self, copy: Copy, concurrency: int) -> Protocol:
+        """Return the protocol of a level: clients that start together wait in the engine's front end for each other.
+
+        They then stay together: requests of one length that were sent at once end at once. On an H200 with vLLM 0.20.2
+        a round trip of 20 ms gave a tenth of the measured TTFT with 256 in flight; one that grows like this is within
+        10 % of it.
+        """
+        if self.start == "spread" or self.stagger_s:
+            return self
+        waiting_s = (concurrency - 1) * copy.engine.performance.front_end_s
+        return replace(self, round_trip_s=self.round_trip_s + waiting_s)
+
     def ramp(self, concurrency: int) -> int:
         """Return the requests of a level that aren't measured."""
         return self.ramp_per_concurrency * concurrency
@@ -475,6 +488,9 @@ PUBLISHED = Protocol(requests_per_concurrency=3, stagger_s=0.030, round_trip_s=0
 
 # The trial's client opens every connection beforehand, and spreads the first requests of a level.
 TRIAL = Protocol(requests_per_concurrency=3, stagger_s=0.0, round_trip_s=0.020, ramp_per_concurrency=1, start="spread")
+
+
+REQUESTS_AT_A_RATE = 1_000  # simulated requests: the 95th percentile is that of the 50 that take longest
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,15 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from seatrial.planner.predict.closed_form import predict_at
-from seatrial.planner.predict.simulation import AT_RANDOM, TRIAL, Level, Protocol, open_level, outcome
+from seatrial.planner.predict.simulation import (
+    AT_RANDOM,
+    REQUESTS_AT_A_RATE,
+    TRIAL,
+    Level,
+    Protocol,
+    open_level,
+    outcome,
+)
 from seatrial_base.units import MS_PER_S
 
 if TYPE_CHECKING:
@@ -21,7 +29,6 @@ if TYPE_CHECKING:
     from seatrial_load.documents.arrivals import Arrivals
 
 
-REQUESTS_AT_A_RATE = 1_000  # simulated requests: the 95th percentile is that of the 50 that take longest
 MOST_IN_FLIGHT = 512  # per copy: two of the largest batches; past them only the queue grows
 _MOST_REQUESTS_PER_CONCURRENCY = 10  # more of them change a percentile less than the prediction is worth
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from statistics import NormalDist
 from typing import TYPE_CHECKING
 
+from seatrial.planner.predict.band import chance_within
 from seatrial.planner.predict.closed_form import predict_at
 from seatrial.planner.search.candidate import Estimate, FeasibleCandidate, Miss, RejectedCandidate
 from seatrial.planner.search.capacity import MOST_IN_FLIGHT, capacity, estimated_capacity
@@ -44,7 +44,6 @@ _LATENCY_SLACK = 1.25
 _THROUGHPUT_SLACK = 1.15
 # Kinds of shortfall: the higher, the later a candidate is simulated. 0, which comes into question, is before them all.
 _TOO_MANY_COPIES, _TOO_SLOW, _TOO_DEAR, _NO_PRICE = 4, 3, 1, 2
-_COVERAGE_Z = NormalDist().inv_cdf(0.9)  # a band holds 80 % of the errors: 10 % lie beyond either end
 # Cheaper deployments in doubt were slower than predicted more often than faster while their model or degree was left
 # out, and as often as not while only lengths were. With this number their chances come true about as often as stated
 # (the table of benchmarks/planner_accuracy/chances.py).
@@ -276,19 +275,6 @@ def _affordable(demand: Demand, candidate: Candidate, score: Score, sized: Sizin
         output_tok_s=sized.load.output_tok_s,
         excesses=tuple(beyond),
     )
-
-
-def chance_within(ratio: float, share: float, slower: float = 0.0) -> float:
-    """Return the chance that a bound is kept.
-
-    Args:
-        ratio: The predicted value as a multiple of its bound: above 1 it misses; 0 is TPOT of a single token.
-        share: The band of the prediction, as a share.
-        slower: By how many standard deviations the truth is taken to be slower than predicted.
-    """
-    if share <= 0 or ratio <= 0:
-        return float(ratio <= 1)
-    return NormalDist().cdf(-math.log(ratio) / (math.log1p(share) / _COVERAGE_Z) - slower)
 
 
 def slower_in_doubt(band: Band) -> float:

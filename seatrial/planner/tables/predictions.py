@@ -16,11 +16,20 @@ from functools import cache
 from typing import TYPE_CHECKING, Literal
 
 from seatrial.documents.prediction import Band, Limit
-from seatrial.planner.predict.band import ASSUMED, DATA_PARALLEL, band_of, doubted
+from seatrial.planner.predict.band import ASSUMED, DATA_PARALLEL, band_of, chance_within, doubted
 from seatrial.planner.predict.closed_form import predict_at
 from seatrial.planner.predict.copy_model import compiled_length, hardware_of, least_batched_tokens, place_copy
 from seatrial.planner.predict.memory import fit_memory, held_tokens
-from seatrial.planner.predict.simulation import PUBLISHED, Batches, closed_static, outcome, simulate_static
+from seatrial.planner.predict.simulation import (
+    PUBLISHED,
+    REQUESTS_AT_A_RATE,
+    Batches,
+    closed_static,
+    open_level,
+    outcome,
+    saturation_per_s,
+    simulate_static,
+)
 from seatrial.planner.tables import options
 from seatrial.planner.tables.rows import COUNTS, as_number
 from seatrial.planner.tables.steady import (
@@ -33,12 +42,15 @@ from seatrial.planner.tables.steady import (
     rising,
     round_trip_s,
     steady,
+    steady_level,
     steady_mean,
 )
 from seatrial_base.catalog import neuron
 from seatrial_base.catalog.architecture import shards_evenly
+from seatrial_base.catalog.engines import release_of
 from seatrial_base.table import without_formula
 from seatrial_base.units import GIB, MS_PER_S
+from seatrial_load.documents.arrivals import Poisson
 from seatrial_load.measure.interval import percentile
 
 if TYPE_CHECKING:
@@ -76,6 +88,8 @@ STEADY = (
     "predicted_e2e_p50_ms",
     "predicted_e2e_p90_ms",
 )
+OPEN = ("predicted_in_flight", "predicted_carried_chance")
+ENGINE = "predicted_engine"
 OPTIMIZATION = "predicted_optimization"
 NOTE = "predicted_note"
 ERROR = "predicted_error"
@@ -90,6 +104,7 @@ class RowLimit(StrEnum):
     CONTEXT = "context"
     DOES_NOT_FIT = "does not fit"
     DEGREE = "degree does not divide the heads"
+    QUEUE = "endless queue"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +116,8 @@ class RowPrediction:
         ms_per_token: 90th percentile of end-to-end latency over output tokens; `None` likewise.
         limit: What bounds it, or why there is nothing to bound.
         band: How far the numbers may be off.
-        steady: Means and percentiles; only under a steady load.
+        steady: Means and percentiles; only under a steady load, and where the row has a start or a rate.
+        carried: Chance that the copies carry a rate, by the band of throughput; `None` in a closed loop.
     """
 
     output_tok_s: float | None
@@ -109,6 +125,7 @@ class RowPrediction:
     limit: Limit | RowLimit
     band: Band
     steady: SteadyLevel | None = None
+    carried: float | None = None
 
 
 def predict_csv_row(spec: RowSpec, form: Form = "simulation", load: Load = "published") -> RowPrediction:
@@ -127,7 +144,9 @@ def predict_csv_row(spec: RowSpec, form: Form = "simulation", load: Load = "publ
     copy = copy_of(spec)
     if copy.kv_limited_batch < 1:
         return RowPrediction(None, None, RowLimit.DOES_NOT_FIT, band)
-    if load == "published":
+    if spec.rate_per_s:
+        return _at_rate(copy, spec, band)
+    if load == "published" and spec.start is None:
         level_of_all = fleet(
             _instance(copy, spec, form),
             concurrency=spec.concurrency,
@@ -139,13 +158,42 @@ def predict_csv_row(spec: RowSpec, form: Form = "simulation", load: Load = "publ
     if load == "saturated":
         return _saturated(copy, spec, form, band)
     batches, each = _batches(spec), steady if form == "simulation" else steady_mean
+    # Where the row has a start, its levels are those of a trial; dynamic batches end together however clients begin.
+    started = spec.start if batches is None and form == "simulation" else None
+
+    def one(part: int) -> SteadyLevel:
+        return each(copy, part, batches) if started is None else steady_level(copy, part, started)
+
     level = steady_fleet(
-        lambda share: steady_split(lambda part: each(copy, part, batches), share, spec.copies_per_instance),
+        lambda share: steady_split(one, share, spec.copies_per_instance),
         concurrency=spec.concurrency,
         instances=spec.instance_count,
     )
     limit = _limit(copy, spec, spec.concurrency, level.late_ms / MS_PER_S)
     return RowPrediction(level.output_tok_s, level.late_ms / spec.output_tokens, limit, band, level)
+
+
+def _at_rate(copy: Copy, spec: RowSpec, band: Band) -> RowPrediction:
+    """Return what copies do whose requests arrive at random, dealt out evenly to all of them.
+
+    The chance that they carry the rate is that of a throughput beyond it. An endless queue has no
+    latency.
+    """
+    copies = spec.instance_count * spec.copies_per_instance
+    rate_per_s, most_per_s = spec.rate_per_s / copies, saturation_per_s(copy)
+    carried = chance_within(rate_per_s / most_per_s, band.throughput)
+    tok_s = min(rate_per_s, most_per_s) * copies * spec.output_tokens
+    if rate_per_s >= most_per_s:
+        return RowPrediction(tok_s, None, RowLimit.QUEUE, band, carried=carried)
+    level = open_level(
+        copy, Poisson(), rate_per_s, requests=REQUESTS_AT_A_RATE, round_trip_s=copy.engine.performance.request_s
+    )
+    latency = level.e2e_latency_ms
+    steady_state = SteadyLevel(
+        copies * level.in_flight, spec.output_tokens, level.ttft_ms.mean, latency.mean, latency.p50, latency.p90
+    )
+    limit = _limit(copy, spec, math.ceil(steady_state.concurrency), latency.p90 / MS_PER_S)
+    return RowPrediction(tok_s, latency.p90 / spec.output_tokens, limit, band, steady_state, carried)
 
 
 def _saturated(copy: Copy, spec: RowSpec, form: Form, band: Band) -> RowPrediction:
@@ -377,9 +425,13 @@ def answered(columns: Sequence[str], rows: Sequence[CsvRow], form: Form, load: L
     """Predict every row that can be read; columns of an earlier prediction are written again."""
     optimized = (OPTIMIZATION,) if any(name in columns for name in options.COLUMNS) else ()
     noted = (NOTE,) if any(row.spec and row.spec.guessed for row in rows) else ()
-    predicted = (*PREDICTED, *(STEADY if load == "steady" else ()), *optimized, *noted, ERROR)
+    specs = [row.spec for row in rows if row.spec is not None]
+    latencies = STEADY if load == "steady" or any(spec.start or spec.rate_per_s for spec in specs) else ()
+    rates = OPEN if any(spec.rate_per_s for spec in specs) else ()
+    predicted = (*PREDICTED, *latencies, *rates, ENGINE, *optimized, *noted, ERROR)
     kept = (*columns, *(name for name in predicted if name not in columns))
-    stale = dict.fromkeys(name for name in (*PREDICTED, *STEADY, OPTIMIZATION, NOTE, ERROR) if name in kept)
+    written_before = (*PREDICTED, *STEADY, *OPEN, ENGINE, OPTIMIZATION, NOTE, ERROR)
+    stale = dict.fromkeys(name for name in written_before if name in kept)
     written = tuple({**row.cells, **stale, **_cells(row, form, load)} for row in rows)
     return CsvTable(kept, written, sum(row.spec is None for row in rows))
 
@@ -410,6 +462,13 @@ def _cells(row: CsvRow, form: Form, load: Load) -> dict[str, Cell]:
     if (level := prediction.steady) is not None:
         latencies = (level.ttft_ms, level.tpot_ms, level.e2e_ms, level.e2e_p50_ms, level.e2e_p90_ms)
         cells |= zip(STEADY, map(_rounded, latencies), strict=True)
+    if prediction.carried is not None:
+        in_flight = None if level is None else _rounded(level.concurrency)
+        cells |= zip(OPEN, (in_flight, _rounded(prediction.carried)), strict=True)
+    engine, version = row.spec.engine.family, row.spec.engine_version
+    release = release_of(engine, version) if engine == "lmi" else None
+    inside = f" (vLLM {'.'.join(map(str, release))})" if release else ""
+    cells[ENGINE] = f"{engine} {version or 'newest'}{inside}"
     notes = {OPTIMIZATION: row.optimization, NOTE: "; ".join(row.spec.guessed)}
     return cells | {name: text for name, text in notes.items() if text}
 

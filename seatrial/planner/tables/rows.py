@@ -12,12 +12,14 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Literal, get_args
 
 from seatrial.planner.tables import options, published_names
+from seatrial_base.catalog.engine_versions import newest_lmi
 from seatrial_base.catalog.engines import Family, find_engine
 from seatrial_base.catalog.models import nearest_models, resolve_model, sister_model, unsupported_format
 from seatrial_base.errors import SpecError
 from seatrial_base.field_facts import made_of
 from seatrial_base.findings import Finding, Place
 from seatrial_base.printer import MOST_LISTED
+from seatrial_load.documents.request import Start
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -52,7 +54,10 @@ MOST_COLUMNS = 1_000
 MOST_CHARACTERS = 1_000
 """Of a cell: the longest name of a model has 193."""
 REQUIRED = ("model", "instance_type", "input_tokens", "output_tokens", "concurrency")
-DEFAULT_ENGINE = "tgi-1.1"
+RATE = "rate_per_s"
+_MOST_PER_S = 100_000.0
+_STARTS: tuple[Start, ...] = get_args(Start)
+DEFAULT_ENGINE = "lmi"  # the planner's first choice, in the newest version that the catalog knows
 _READ_APART = {"tp_degree", "concurrency", *options.SPELLINGS}
 
 
@@ -84,11 +89,34 @@ class Cells:
         if load == "saturated":
             return 0
         text = self._text("concurrency").lower()
+        if self._text(RATE):
+            return self._wrong(RATE, "SEA222", "the row has a concurrency, too", "write one of them") if text else 0
+        if RATE in self._cells and "concurrency" not in self._cells:
+            return self._wrong(RATE, "SEA222", "the cell is empty", "write requests per second")
         if text in _NO_CONCURRENCY and "concurrency" in self._cells:
             message = f"{_quoted(text)} is not a whole number" if text else "the cell is empty"
             hint = "`--load saturated` predicts the throughput with all requests queued at once"
             return self._wrong("concurrency", "SEA222", message, hint)
         return self.count("concurrency")
+
+    def rate_per_s(self, load: Load) -> float:
+        """Return the requests per second that arrive at random on the endpoint; 0 where the row has none."""
+        text = self._text(RATE) if load != "saturated" else ""
+        rate = as_number(text) if text else 0.0
+        if rate is None or (text and not 0 < rate <= _MOST_PER_S):
+            self._wrong(RATE, "SEA222", f"{_quoted(text)} is not a rate above 0, up to {_MOST_PER_S:,.0f}")
+            return 0.0
+        return rate
+
+    def start(self) -> Start | None:
+        """Return how clients begin, where the row says so."""
+        text = self._text("start").lower()
+        start = next((each for each in _STARTS if each == text), None)
+        if text and start is None:
+            self._wrong("start", "SEA222", f"{_quoted(text)} is not one of {', '.join(_STARTS)}")
+        elif start and self._text(RATE):
+            self._wrong("start", "SEA222", "requests that arrive at a rate have no start", "leave it empty")
+        return start
 
     def prefix_hit_rate(self) -> float:
         """Return the share of the prompt tokens that the engine finds in its prefix cache; 0 where it is left out."""
@@ -326,7 +354,9 @@ class RowSpec:
 
     Attributes:
         engine_version: Its version, `NEWEST` where the row leaves it open.
-        concurrency: Requests in flight on the endpoint; 0 for as many as run at once.
+        concurrency: Requests in flight on the endpoint; 0 for as many as run at once, and where they arrive at a rate.
+        rate_per_s: Requests that arrive at random on the endpoint each second; 0 for a closed loop.
+        start: How the clients of a closed loop begin; `None` for that of `--load`.
         max_num_seqs: Sequences that the engine batches at most; 0 for its default.
         batching: `dynamic` waits for a batch and keeps it until its longest request ends.
         batch_size: Requests of a dynamic batch at most.
@@ -351,6 +381,8 @@ class RowSpec:
     batch_size: int
     max_batch_delay_ms: int
     quantization: str | None
+    rate_per_s: float = 0.0
+    start: Start | None = None
     kv_precision: KvPrecision = "16bit"
     prefix_hit_rate: float = 0.0
     assumed_hits: bool = False
@@ -382,7 +414,7 @@ def read_rows(
     """Read a CSV table; return its columns and its rows, both in their order.
 
     Args:
-        engine: The engine of rows that name none; TGI 1.1 by default.
+        engine: The engine of rows that name none; `DEFAULT_ENGINE` by default.
         load: How requests are sent; a saturated load needs no concurrency.
 
     Raises:
@@ -397,6 +429,8 @@ def read_rows(
         )
     (line, head), *body = records
     columns = tuple(name.strip() for name in head)
+    if RATE in columns:
+        required = tuple(name for name in required if name != "concurrency")
     problems = _head_problems(columns, required, f"{where}:{line}")
     if problems:
         raise SpecError(problems)
@@ -417,12 +451,15 @@ def refuse_problems(rows: Iterable[CsvRow]) -> None:
 
 
 def read_engine(text: str) -> NamedEngine:
-    """Read an engine with its version, as `tgi-1.1`.
+    """Read an engine with its version, as `tgi-1.1`; `DEFAULT_ENGINE` has none.
 
     Raises:
         SpecError: SEA223 when there is no such engine, or no version is written.
     """
     named = published_names.read_engine_name(text)
+    if text == DEFAULT_ENGINE:
+        newest = str(newest_lmi())
+        return published_names.NamedEngine(find_engine("lmi", newest), newest)
     engine = published_names.read_engine_version(*named) if named and named[1] else None
     if engine is not None:
         return engine
@@ -490,6 +527,7 @@ def _read(  # noqa: PLR0917 (of one row, and of the table)
     counts = {name: read.count(name) for name in COUNTS if name not in _READ_APART}
     accelerators = counts.pop("accelerators")
     degree, concurrency = read.degree(place, accelerators), read.concurrency(load)
+    rate_per_s, start = read.rate_per_s(load), read.start()
     engine, model, batching = read.engine_on(place, read.engine(default)), read.model(), read.batching()
     if model is None:
         read.known_precisions()
@@ -509,6 +547,8 @@ def _read(  # noqa: PLR0917 (of one row, and of the table)
         engine_version=engine.version,
         instance=instance,
         concurrency=concurrency,
+        rate_per_s=rate_per_s,
+        start=start,
         batching=batching,
         quantization=quantization,
         kv_precision=kv_precision,

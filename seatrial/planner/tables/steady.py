@@ -44,7 +44,15 @@ from statistics import NormalDist, fmean
 from typing import TYPE_CHECKING, Literal
 
 from seatrial.planner.predict.closed_form import mean_step, predict_at, running_batch
-from seatrial.planner.predict.simulation import PUBLISHED, Protocol, closed_static, simulate, simulate_static
+from seatrial.planner.predict.simulation import (
+    PUBLISHED,
+    TRIAL,
+    Protocol,
+    closed_static,
+    outcome,
+    simulate,
+    simulate_static,
+)
 from seatrial_base.units import MS_PER_S
 from seatrial_load.measure.interval import percentile
 
@@ -53,6 +61,7 @@ if TYPE_CHECKING:
 
     from seatrial.planner.predict.copy_model import Copy
     from seatrial.planner.predict.simulation import Batches, Request
+    from seatrial_load.documents.request import Start
 
 _RAMP = 3  # requests a client before the measured ones
 _ROUNDS = 6  # requests a client: the ramp, two that are measured, one during which others end
@@ -74,7 +83,7 @@ class SteadyLevel:
         e2e_p90_ms: Its 90th percentile; `None` in closed form.
     """
 
-    concurrency: int
+    concurrency: float
     output_tokens: int
     ttft_ms: float
     e2e_ms: float
@@ -129,6 +138,14 @@ def steady(copy: Copy, concurrency: int, batches: Batches | None = None) -> Stea
         e2e_p50_ms=e2e * (simulated.e2e_p50_ms or simulated.e2e_ms) / simulated.e2e_ms,
         e2e_p90_ms=e2e * simulated.late_ms / simulated.e2e_ms,
     )
+
+
+@cache
+def steady_level(copy: Copy, concurrency: int, start: Start) -> SteadyLevel:
+    """Predict a level of a trial, whose clients begin together or spread; the means are those of its requests."""
+    level = outcome(copy, concurrency, replace(TRIAL, start=start, round_trip_s=round_trip_s(copy)))
+    latency = level.e2e_latency_ms
+    return SteadyLevel(concurrency, copy.output_tokens, level.ttft_ms.mean, latency.mean, latency.p50, latency.p90)
 
 
 def steady_mean(copy: Copy, concurrency: int, batches: Batches | None = None) -> SteadyLevel:

@@ -22,7 +22,7 @@ def table(*rows: str, head: str = HEAD) -> bytes:
 
 
 def written(*rows: str, head: str = HEAD) -> list[dict[str, str]]:
-    columns, read = read_rows(table(*rows, head=head), "rows.csv")
+    columns, read = read_rows(table(*rows, head=head), "rows.csv", engine=read_engine("tgi-1.1"))
     return list(csv.DictReader(io.StringIO(predictions_csv(answered(columns, read, "simulation")))))
 
 

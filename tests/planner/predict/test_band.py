@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -9,8 +10,16 @@ from pydantic import ValidationError
 from seatrial.documents.prediction import Band
 from seatrial.planner.predict.band import ASSUMED, LONGEST_MEASURED_PROMPT, band_of, earned_band
 from seatrial.planner.predict.copy_model import Speculation
-from seatrial_base.catalog.bands import BandCell, BandPlace, Facet, ModelFamily, bits_of, family_of
-from seatrial_base.catalog.engines import find_engine
+from seatrial_base.catalog.bands import (
+    BandCell,
+    BandPlace,
+    Facet,
+    ModelFamily,
+    bits_of,
+    family_of,
+    release_is_new,
+)
+from seatrial_base.catalog.engines import find_engine, release_of
 from seatrial_base.catalog.instances import find_instance
 from seatrial_base.catalog.models import find_model
 
@@ -114,21 +123,38 @@ def test_a_cell_without_latencies_leaves_them_to_a_coarser_one() -> None:
     assert found.because.endswith("weighed towards 40 rows of 3 models (vllm).")
 
 
-def test_an_accelerator_that_nobody_measured_takes_the_error_of_leaving_one_out() -> None:
-    cells = [cell(0.2), cell(0.4, left_out="accelerator", throughput=0.35)]
+def in_squares(*shares: float) -> float:
+    return math.expm1(math.sqrt(sum(math.log1p(share) ** 2 for share in shares)))
+
+
+def test_an_accelerator_that_nobody_measured_adds_the_error_of_leaving_one_out_with_its_tables() -> None:
+    cells = [cell(0.2), cell(0.4, left_out="tables", throughput=0.35)]
     found = earned_band(L4, cells, [H100])
 
     assert found is not None
-    assert (found.throughput, found.latency) == (0.35, 0.4)
-    assert "while their accelerator was left out of the fit" in found.because
+    assert found.throughput == pytest.approx(in_squares(0.1, 0.35), abs=1e-3)
+    assert found.latency == pytest.approx(in_squares(0.2, 0.4), abs=1e-3)
+    assert "while their accelerator, with its tables, was left out of the fit" in found.because
+    assert found.because.startswith("The largest of 2 errors that add up in squares: ")
     assert earned_band(OTHER, cells, [H100]) != found
 
 
-def test_the_widest_of_the_errors_counts() -> None:
-    found = earned_band(L4, [cell(0.5), cell(0.4, left_out="accelerator")], [H100])
+def test_a_release_that_nobody_measured_adds_its_own_error() -> None:
+    cells = [cell(0.2), cell(0.1, left_out="lengths"), cell(0.15, left_out="release")]
+    found, here = (earned_band(place, cells, [H100], ("release",)) for place in (OTHER, H100))
 
     assert found is not None
-    assert found.latency == 0.5
+    assert here is not None
+    assert found.latency == pytest.approx(in_squares(0.2, 0.15), abs=1e-3)
+    assert here.latency == pytest.approx(in_squares(0.1, 0.15), abs=1e-3)
+    assert found.extrapolated
+    assert " No row has this release of vllm: " in found.because
+
+
+def test_releases_beyond_those_with_rows_are_new() -> None:
+    versions = ("0.4.2", "0.15.1", "0.20.2", "0.33.0", "")
+
+    assert [each for each in versions if release_is_new("vllm", release_of("vllm", each))] == ["0.4.2", "0.33.0"]
 
 
 def test_without_rows_no_band_is_earned() -> None:
@@ -164,7 +190,7 @@ def test_an_engine_or_a_precision_without_rows_on_the_accelerator_is_called_extr
     found = earned_band(place, cells, [H100, elsewhere])
 
     assert found is not None
-    assert (found.latency, found.kind) == (0.4, "extrapolated")
+    assert (found.latency, found.kind) == (pytest.approx(in_squares(0.2, 0.4), abs=1e-3), "extrapolated")
     assert f" No row has {missing}: " in found.because
 
 
@@ -186,7 +212,8 @@ def test_a_degree_without_rows_takes_the_error_of_leaving_one_out_and_is_called_
 
     assert found is not None
     assert seen is not None
-    assert (found.latency, found.extrapolated, seen.latency, seen.extrapolated) == (0.4, True, 0.2, False)
+    assert found.latency == pytest.approx(in_squares(0.2, 0.4), abs=1e-3)
+    assert (found.extrapolated, seen.latency, seen.extrapolated) == (True, 0.2, False)
     assert found.because.endswith(" No row has degree 8 on NVIDIA H100 SXM5 80GB: the band is extrapolated.")
 
 

@@ -140,13 +140,21 @@ class TestExperts:
 
     def test_each_release_of_vllm_makes_experts_faster(self, copy_of: PlaceCopy) -> None:
         def experts(engine: Engine) -> float:
-            return costs_of(copy_of(MIXTRAL, "ml.p4de.24xlarge", degree=2, engine=engine)).expert_weights
+            return costs_of(copy_of(MIXTRAL, "ml.p5.48xlarge", degree=2, engine=engine)).expert_weights
 
         middle = experts(find_engine("vllm", "0.16.0"))
         assert experts(find_engine("vllm", "0.17.1")) == pytest.approx(middle * math.exp(VLLM.experts_release))
         newest = experts(find_engine("vllm", "0.19.0"))
         assert experts(find_engine("vllm", "0.30.0")) == experts(find_engine("vllm", "1.0.0")) == newest < middle
         assert experts(find_engine("vllm", "nightly-5b8c")) == experts(find_engine("vllm", "")) == middle
+
+    def test_a_release_changes_nothing_on_an_accelerator_without_rows_of_several(self, copy_of: PlaceCopy) -> None:
+        copies = (
+            copy_of("openai/gpt-oss-20b", "ml.g5.2xlarge", engine=find_engine("vllm", version))
+            for version in ("0.11.0", "0.19.0")
+        )
+
+        assert len({costs_of(copy).expert_weights for copy in copies}) == 1
 
     @pytest.mark.parametrize(
         ("version", "vllm"),
@@ -508,7 +516,7 @@ class TestMultiples:
 def factor(copy: Copy, kind: str) -> float:
     """Return what the engine takes for an operator of a copy over the measured kernel."""
     name = next(name for name in kernels_of(copy) if name.split("/")[1] == kind)
-    release = copy.engine.experts_release_factor if kind == "experts" else 1.0
+    release = copy.engine.experts_release_factor(copy.hardware.accelerator) if kind == "experts" else 1.0
     return release * copy.engine.performance.factor(*name.split("/"))
 
 

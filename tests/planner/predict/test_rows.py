@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from seatrial.planner.predict.copy_model import least_batched_tokens
 from seatrial.planner.tables.predictions import (
+    ENGINE,
     ERROR,
     PREDICTED,
     answered,
@@ -20,11 +21,13 @@ from seatrial.planner.tables.predictions import (
     predictions_csv,
 )
 from seatrial.planner.tables.rows import RowSpec, read_engine, read_rows, refuse_problems
+from seatrial_base.catalog.engine_versions import newest_lmi
 from seatrial_base.catalog.engines import find_engine
 from seatrial_base.catalog.instances import find_instance
 from seatrial_base.errors import SpecError
 
 TGI = find_engine("tgi", "1.1")
+TGI_1 = read_engine("tgi-1.1")
 HEAD = "model,instance_type,tp_degree,instance_count,input_tokens,output_tokens,concurrency"
 ROW = "Llama 2 7B,ml.g5.2xlarge,1,1,256,256,8"
 
@@ -35,12 +38,12 @@ def table(*rows: str, head: str = HEAD) -> bytes:
 
 def refused(content: bytes) -> str:
     with pytest.raises(SpecError) as caught:
-        refuse_problems(read_rows(content, "rows.csv")[1])
+        refuse_problems(read_rows(content, "rows.csv", engine=TGI_1)[1])
     return str(caught.value)
 
 
 def written(*rows: str, head: str = HEAD) -> list[dict[str, str]]:
-    columns, read = read_rows(table(*rows, head=head), "rows.csv")
+    columns, read = read_rows(table(*rows, head=head), "rows.csv", engine=TGI_1)
     return list(csv.DictReader(io.StringIO(predictions_csv(answered(columns, read, "simulation")))))
 
 
@@ -341,7 +344,7 @@ class TestWriting:
     def test_columns_that_it_does_not_know_pass_unchanged_and_in_their_order(self) -> None:
         (row,) = written(f'é,{ROW},"a, ""b"""', head=f"note,{HEAD},other")
 
-        assert list(row) == ["note", *HEAD.split(","), "other", *PREDICTED, ERROR]
+        assert list(row) == ["note", *HEAD.split(","), "other", *PREDICTED, ENGINE, ERROR]
         assert (row["note"], row["other"]) == ("é", 'a, "b"')
 
     def test_rows_keep_their_order(self) -> None:
@@ -397,3 +400,51 @@ def test_vllm_batches_as_many_tokens_as_its_release_does_on_that_memory(
     instance = find_instance(instance_type)
     assert instance is not None
     assert least_batched_tokens(find_engine("vllm", version), instance, input_tokens=64) == tokens
+
+
+class TestLevelsOfATrial:
+    HEAD = "model,instance_type,tp_degree,input_tokens,output_tokens,concurrency,rate_per_s,start,engine,engine_version"
+    COPY = "meta-llama/Llama-3.1-8B-Instruct,H200,1,1000,200"
+
+    def test_a_common_start_makes_convoys_as_on_a_real_h200(self) -> None:
+        # Measured with vLLM 0.20.2: TTFT of 830 ms with 64 in flight, 84 ms at random arrivals of about that load.
+        together, spread, random = written(
+            f"{self.COPY},64,,together,vLLM,0.20.2",
+            f"{self.COPY},64,,spread,vLLM,0.20.2",
+            f"{self.COPY},,20,,vLLM,0.20.2",
+            head=self.HEAD,
+        )
+
+        ttft_ms = [float(row["predicted_ttft_mean_ms"]) for row in (together, spread, random)]
+        assert ttft_ms[0] == pytest.approx(830, rel=0.15)
+        assert ttft_ms[2] == pytest.approx(84, rel=0.3)
+        assert max(ttft_ms[1:]) < ttft_ms[0] / 5
+
+    def test_a_rate_has_a_chance_and_an_endless_queue_no_latency(self) -> None:
+        low, high = written(f"{self.COPY},,10,,vLLM,0.20.2", f"{self.COPY},,60,,vLLM,0.20.2", head=self.HEAD)
+
+        assert float(low["predicted_carried_chance"]) > 0.99
+        assert float(low["predicted_in_flight"]) == pytest.approx(13.5, rel=0.15)  # measured
+        assert float(low["predicted_throughput_tok_s"]) == 2_000
+        assert float(high["predicted_carried_chance"]) < 0.05
+        assert (high["predicted_limit"], high["predicted_ttft_mean_ms"]) == ("endless queue", "")
+        assert float(high["predicted_throughput_tok_s"]) < 60 * 200
+
+    def test_the_engine_of_a_row_that_names_none_is_the_newest_lmi_and_written(self) -> None:
+        columns, rows = read_rows(table(ROW), "rows.csv")
+        (row,) = answered(columns, rows, "simulation").rows
+
+        assert str(row["predicted_engine"]).startswith(f"lmi {newest_lmi()}")
+
+    @pytest.mark.parametrize(
+        ("cells", "problem"),
+        [
+            ("4,30,", "rate_per_s: SEA222: the row has a concurrency, too"),
+            ("4,,both", "start: SEA222: 'both' is not one of spread, together"),
+            (",0,", "rate_per_s: SEA222: '0' is not a rate above 0, up to 100,000"),
+            (",10,spread", "start: SEA222: requests that arrive at a rate have no start"),
+            (",,", "concurrency: SEA222: the cell is empty"),
+        ],
+    )
+    def test_a_wrong_load_is_refused(self, cells: str, problem: str) -> None:
+        assert f"rows.csv:2: {problem}" in refused(table(f"{self.COPY},{cells},,", head=self.HEAD))

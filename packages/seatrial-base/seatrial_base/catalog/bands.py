@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from seatrial_base.catalog.architecture import Architecture
 
 ModelFamily = Literal["dense", "MoE", "MLA"]
-Facet = Literal["model", "accelerator", "engine", "precision", "degree", "lengths"]
+Facet = Literal["model", "accelerator", "tables", "engine", "release", "precision", "degree", "lengths"]
 _BITS_16 = 16
 
 
@@ -58,10 +58,20 @@ class BandPlace:
     shape: str
 
 
+@dataclass(frozen=True, slots=True)
+class MeasuredReleases:
+    """The oldest and the newest release of an engine that has rows, as (0, 19)."""
+
+    engine: str
+    oldest: tuple[int, ...]
+    newest: tuple[int, ...]
+
+
 # Of each kind of what was left out the finest cells first.
 BAND_CELLS: Final = CatalogTable(BandCell, "bands.json")
 # Every place that has a measured row.
 MEASURED_PLACES: Final = CatalogTable(BandPlace, "bands.json#measured")
+MEASURED_RELEASES: Final = CatalogTable(MeasuredReleases, "bands.json#releases", key="engine")
 
 
 def holding(cells: Iterable[BandCell], place: BandPlace, left_out: Facet) -> tuple[BandCell, ...]:
@@ -79,12 +89,18 @@ def unseen(places: Iterable[BandPlace], place: BandPlace) -> tuple[Facet, ...]:
     there = [one for one in known if one.accelerator == place.accelerator]
     alike = [one for one in there or known if one.engine == place.engine]
     facets: dict[Facet, bool] = {
-        "accelerator": not there,
+        "tables": not there,
         "engine": not alike,
         "precision": all(one.bits != place.bits for one in there or known),
         "degree": bool(there and alike) and all(one.degree != place.degree for one in alike),
     }
     return tuple(facet for facet, is_new in facets.items() if is_new)
+
+
+def release_is_new(engine: str, release: tuple[int, ...] | None) -> bool:
+    """Return whether a release of an engine is older or newer than all with rows; one that nothing tells is not."""
+    known = MEASURED_RELEASES.get(engine)
+    return known is not None and release is not None and not known.oldest <= release <= known.newest
 
 
 def has_model(places: Iterable[BandPlace], place: BandPlace) -> bool:

@@ -45,6 +45,8 @@ class Performance(Sourced):
         sequence_s: Work of the server per sequence and step.
         input_token_s: Work of the server per prompt token.
         request_s: Time of a request before its prefill and after its last token: front end, tokenizer.
+        front_end_s: What each other request that is sent with it adds: the front end is one process, which fills in
+            chat templates and turns text into tokens. Felt where clients start together, since they stay together.
         bunching: Share of the requests in flight whose prompts arrive together, beyond those that chance brings.
         attention_token_s: Time of one head of one layer per token of context on one multiprocessor of an A10G; 0 where
             the kernel spreads a head over several.
@@ -54,6 +56,7 @@ class Performance(Sourced):
         block_scaling_layer_s: What a layer with experts takes beside `layer_s` where weights of 8 bits have a scale for
             each block, and inputs are scaled alike.
         expert_parallel_layer_s: What a layer takes beside `layer_s` where experts are dealt out to the ranks.
+        sparse_layer_s: What a layer with sparse attention takes beside `layer_s`: choosing what it reads.
         experts_release: Logarithm of the time of experts over that in the minor release before (`Engine.releases`).
         reserve_bytes: Memory of one accelerator that neither weights nor KV cache can use.
         throughput_error: Band of throughputs where `catalog/data/bands.json` has none for the engine: the share that
@@ -78,6 +81,7 @@ class Performance(Sourced):
     sequence_s: float
     input_token_s: float
     request_s: float
+    front_end_s: float
     bunching: float
     attention_token_s: float
     skew_s: float
@@ -85,6 +89,7 @@ class Performance(Sourced):
     linear_layer_s: float
     block_scaling_layer_s: float
     expert_parallel_layer_s: float
+    sparse_layer_s: float
     experts_release: float
     reserve_bytes: int
     throughput_error: float
@@ -136,6 +141,8 @@ class Engine(Sourced):
         keeps_window: A model whose every layer has a sliding window keeps no more than that of a sequence.
         measured_releases: Minor releases of the fit, the oldest, the one in the middle and the newest; none where
             releases differ in nothing.
+        release_accelerators: Those on which rows of several releases were measured: elsewhere releases differ in
+            nothing that is known.
         releases: Minor releases from the middle to this version, within those of the fit; 0 where the version is none.
     """
 
@@ -159,6 +166,7 @@ class Engine(Sourced):
     steps_ahead: int = 0
     keeps_window: bool = True
     measured_releases: tuple[int, ...] = ()
+    release_accelerators: tuple[str, ...] = ()
     releases: int = 0
     largest_batched_release: int | None = None
     largest_batched_tokens: int = 0
@@ -171,10 +179,10 @@ class Engine(Sourced):
         """The engine whose kernels these constants are factors on (`catalog.operators`)."""
         return self.constants.partition("-")[0]
 
-    @property
-    def experts_release_factor(self) -> float:
-        """Time of experts in this release over that in the middle one of the fit."""
-        return math.exp(self.performance.experts_release * self.releases)
+    def experts_release_factor(self, accelerator: str) -> float:
+        """Return the time of experts in this release over that in the middle one of the fit."""
+        releases = self.releases if accelerator in self.release_accelerators else 0
+        return math.exp(self.performance.experts_release * releases)
 
     @property
     def performance(self) -> Performance:
@@ -201,6 +209,10 @@ def find_engine(family: Family, version: str) -> Engine:
     # A build that tells no bundle is as fast as the ones before it, but nobody knows its defaults.
     known = bundle_is_known(version) if family == "lmi" else bool(inside)
     reached = minor if known and minor is not None else -1
+    if family == "lmi" and known and inside:
+        bundled = find_engine("vllm", inside)
+        if bundled.constants != best.constants:
+            best = replace(best, **{name: getattr(bundled, name) for name in ("constants", "scheduler")})
     counts = best.graphs_release is not None and reached >= best.graphs_release
     steps = best.largest_batched_release is not None and reached >= best.largest_batched_release
     oldest, middle, newest = best.measured_releases
@@ -211,6 +223,17 @@ def find_engine(family: Family, version: str) -> Engine:
         memory_utilization=best.graphs_memory_utilization if counts else best.memory_utilization,
         graphs_bytes=best.graphs_bytes if counts else 0,
     )
+
+
+def release_of(family: str, version: str) -> tuple[int, ...] | None:
+    """Return the release whose constants a version has, (0, 26) of LMI 28; `None` where nothing tells."""
+    inside = version
+    if family == "lmi":
+        inside = _bundled_vllm(version) if bundle_is_known(version) else ""
+    elif family == "vllm":
+        inside = _VLLM_INSIDE.get(version, version)
+    numbers = re.match(r"v?(\d+)\.(\d+)", inside)
+    return tuple(int(number) for number in numbers.groups()) if numbers else None
 
 
 def bundle_is_known(lmi_version: str) -> bool:

