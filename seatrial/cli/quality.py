@@ -120,8 +120,7 @@ def quality_command(
         raise KeyboardInterrupt
     # The scores are shown before anything is refused: they were paid for.
     _show(result)
-    if output is not None:
-        _write(result, output)
+    _write(result, output)
     if is_interrupted:
         parts = {each.name: each.undecided if each.interrupted else "; measured" for each in result.suites}
         outcomes = (f"{each} {parts.get(each, '; not measured')[2:]}" for each in map(suite_name, names))
@@ -200,10 +199,12 @@ def _check_output(output: Path | None) -> None:
             raise SpecError.of("SEA530", "can't be written: a folder", where=f"{output}", field="--output")
 
 
-def _write(result: SuitesResult, output: Path) -> None:
+def _write(result: SuitesResult, output: Path | None) -> None:
     from seatrial_base.files import write_whole
     from seatrial_load.documents.strict_json import write_document
 
+    if output is None:
+        return
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
         write_whole(output, write_document(result))
