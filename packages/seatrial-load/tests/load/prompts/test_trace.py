@@ -121,8 +121,16 @@ BAD_JSONL = [
     ("7", "", "not a JSON object"),
     ('{"timestamp": 0, "output_length": 3}', "input_length", "missing"),
     ('{"timestamp": "a", "input_length": 1, "output_length": 3}', "timestamp", '"a" is not a number of ms'),
-    ('{"timestamp": 0, "input_length": 1.5, "output_length": 3}', "input_length", "1.5 is not a whole number from 0"),
-    ('{"timestamp": 0, "input_length": 1, "output_length": -3}', "output_length", "-3 is not a whole number from 0"),
+    (
+        '{"timestamp": 0, "input_length": 1.5, "output_length": 3}',
+        "input_length",
+        "1.5 is not a whole number from 0 to 1,000,000,000",
+    ),
+    (
+        '{"timestamp": 0, "input_length": 1, "output_length": -3}',
+        "output_length",
+        "-3 is not a whole number from 0 to 1,000,000,000",
+    ),
     (
         '{"timestamp": 0, "input_length": 1, "output_length": 3, "hash_ids": ["a"]}',
         "hash_ids",
@@ -152,7 +160,7 @@ def test_every_bad_cell_of_a_csv_is_told_at_once(tmp_path: Path) -> None:
         read_trace(path)
     assert str(caught.value).split("\n") == [
         f'{path}:4: TIMESTAMP: SEA510: "yesterday" is not a date and time',
-        f'{path}:4: ContextTokens: SEA510: "many" is not a whole number from 0',
+        f'{path}:4: ContextTokens: SEA510: "many" is not a whole number from 0 to 1,000,000,000',
         f"{path}:5: GeneratedTokens: SEA510: missing",
     ]
 
