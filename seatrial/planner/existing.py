@@ -108,7 +108,8 @@ def fix_in_spec(given: Plan, fields: AbstractSet[str], loaded: LoadedSpec) -> Lo
     """
     fields_of_spec = loaded.endpoint.model_dump()
     kept = {"tensor_parallel_degree"} | {"max_model_len", "max_num_batched_tokens"}
-    overrides = {name: getattr(given, name).value for name in options_decided_by("planner") if name in fields | kept}
+    decided = {name: getattr(given, name) for name in options_decided_by("planner") if name in fields | kept}
+    overrides = {name: decision.value for name, decision in decided.items() if decision is not None}
     fields_of_spec["serving"]["overrides"] |= overrides
     fields_of_spec["serving"]["instance_types"] = (given.instance_type.value,)
     # The type is given. The environment's list is held against the finished plan, not against the planner's choice.

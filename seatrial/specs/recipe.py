@@ -343,7 +343,7 @@ _QUANTIZING = (
     "trtllm",
     "neuronx",
     "deepspeed",
-)  # they make fewer bits of 16-bit weights when they compile or load them
+)  # they make fewer bits of 16-bit weights themselves
 
 
 def _overridden_weights(document: Document) -> Iterator[Finding]:

@@ -30,7 +30,7 @@ def test_an_option_that_a_spec_alone_decides_is_five_files() -> None:
     folders = ("seatrial", "constructs", "stacks", "packages", "docs")
     files = (file for folder in folders for kind in ("py", "json", "md") for file in (ROOT / folder).rglob(f"*.{kind}"))
     naming = (file.relative_to(ROOT).as_posix() for file in files if "enforce_eager" in file.read_text("utf-8"))
-    assert sorted(name for name in naming if "/tests/" not in name) == [
+    assert sorted(name for name in naming if "/tests/" not in name and "docs/how-to/" not in name) == [
         "docs/reference/spec.md",
         "docs/schema/endpoint.schema.json",
         "docs/schema/product.schema.json",

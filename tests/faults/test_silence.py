@@ -51,10 +51,10 @@ def test_where_every_stream_stops_nothing_is_measured(trials: Trials) -> None:
     assert miss_of(result).startswith("0 of 8 requests succeeded at concurrency 4 per copy: stalled 8 ")
 
 
-def test_a_level_that_the_budget_cuts_is_not_reported(trials: Trials) -> None:
+def test_a_level_that_the_budget_cuts_keeps_its_numbers_and_decides_nothing(trials: Trials) -> None:
     request = trials.request(load=replace(LOAD, budget_s=3.0))
     result = trials.run(twice("stall"), request=request)
-    assert [level.concurrency for level in result.levels] == [1]
+    assert [(level.concurrency, bool(level.cut)) for level in result.levels] == [(1, False), (4, True)]
     assert result.stopped.because.startswith("the budget of 3 s ended at concurrency 4 per copy")
     assert result.verdict.status == "inconclusive"
 
