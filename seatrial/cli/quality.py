@@ -122,6 +122,7 @@ def quality_command(
     _show(result)
     _write(result, output)
     if is_interrupted:
+        typer.echo("".join(f"{each}\n" for each in unmeasured), nl=False, err=True)
         parts = {each.name: each.undecided if each.interrupted else "; measured" for each in result.suites}
         outcomes = (f"{each} {parts.get(each, '; not measured')[2:]}" for each in map(suite_name, names))
         typer.echo(f"the run is incomplete and decides nothing: {', '.join(outcomes)}")

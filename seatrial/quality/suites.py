@@ -160,8 +160,8 @@ class SuiteRequest:
         def should_stop() -> Stop | None:
             return Stop(reason=StopReason.CANCELLED, because="interrupted") if self.is_interrupted() else None
 
-        streams, tools = self.streams, QualityTools(tell=self.tell, should_stop=should_stop)
-        schema, api = self.trial.workload.schema, self.trial.workload.api
+        streams, tell, schema, api = self.streams, self.tell, self.trial.workload.schema, self.trial.workload.api
+        tools = QualityTools(tell=tell, should_stop=should_stop)
         return collect_answers(
             self.trial.target,
             schema,
@@ -205,7 +205,8 @@ def measure_suites(names: Sequence[str], request: SuiteRequest) -> tuple[SuitesR
     with interrupt_noted() as is_interrupted:
         for measure in ready:
             try:
-                suites.append(measure(replace(request, is_interrupted=is_interrupted)))
+                suite = measure(replace(request, is_interrupted=is_interrupted))
+                suites.append(replace(suite, interrupted=is_interrupted() and len(suite.samples) < suite.sent))
             except BenchError as error:
                 problems += () if is_interrupted() else error.problems
             if is_interrupted():
@@ -303,7 +304,6 @@ def _set_suite(name: str, request: SuiteRequest) -> Callable[[SuiteRequest], Sui
 
     def measure(request: SuiteRequest) -> SuiteResult:
         return _suite_result(
-            request,
             name,
             "evaluation set",
             {
@@ -319,10 +319,7 @@ def _set_suite(name: str, request: SuiteRequest) -> Callable[[SuiteRequest], Sui
 
 
 def _suite_result(
-    request: SuiteRequest,
-    name: str,
-    source: str,
-    rows: Mapping[str, tuple[Sequence[EvaluationAnswer], Mapping[str, float]]],
+    name: str, source: str, rows: Mapping[str, tuple[Sequence[EvaluationAnswer], Mapping[str, float]]]
 ) -> SuiteResult:
     """Return the scores of the samples that were answered; a metric that some of them lack is left out."""
     failures = [answer.failure for answers, _ in rows.values() for answer in answers if answer.failure]
@@ -341,7 +338,6 @@ def _suite_result(
         because=next(iter(failures), ""),
         engine=next((answer.engine for answers, _ in rows.values() for answer in answers if answer.engine), ""),
         metrics=tuple(SuiteMetric(name=each, scores=tuple(row[each] for row in kept.values())) for each in names),
-        interrupted=len(kept) < len(rows) and request.is_interrupted(),
     )
 
 
@@ -446,7 +442,7 @@ def _measured_task(
             is_mean = tasks[key].aggregation()[metric].__name__ == "mean" and tasks[key].higher_is_better()[metric]
             if isinstance(value, int | float) and is_mean:
                 scores[metric if sample["filter"] == "none" else f"{metric},{sample['filter']}"] = float(value)
-    return _suite_result(request, name, f"lm-eval {version('lm-eval')}", rows)
+    return _suite_result(name, f"lm-eval {version('lm-eval')}", rows)
 
 
 class _Text(str):

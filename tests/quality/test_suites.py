@@ -150,11 +150,8 @@ def test_what_was_measured_before_an_interruption_is_shown_and_written(project: 
         "the run is incomplete and decides nothing: whole measured, eval interrupted after 5 of 7, never not measured\n"
     ), shown
     assert "met:" not in shown
-    result = read_suites(project / "out.json")
-    assert [(suite.name, len(suite.samples), suite.undecided) for suite in result.suites] == [
-        ("whole", 40, ""),
-        ("eval", 5, "; interrupted after 5 of 7"),
-    ]
+    kept = [(suite.name, len(suite.samples), suite.undecided) for suite in read_suites(project / "out.json").suites]
+    assert kept == [("whole", 40, ""), ("eval", 5, "; interrupted after 5 of 7")]
 
 
 def test_every_mistake_is_told_at_once(seatrial: Seatrial, project: Path) -> None:

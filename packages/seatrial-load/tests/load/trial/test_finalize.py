@@ -388,15 +388,11 @@ def test_a_level_beyond_the_error_bound_misses_and_no_knee_is_there(
         )
         progress = add_level(request, progress, NextLevel(concurrency=concurrency, because=""), tally)
     result = ended(request, progress.levels)
-    assert [level.misses for level in result.levels] == [
-        (),
-        ("error_rate 27.50 % exceeds 1.00 % at concurrency 8 per copy",),
-    ]
-    assert result.knees[0].concurrency is not None
-    assert result.knees[0].concurrency < 8
-    assert result.target_detector == "slo"
+    missed = "error_rate 27.50 % exceeds 1.00 % at concurrency 8 per copy"
+    assert [level.misses for level in result.levels] == [(), (missed,)]
+    assert (result.knees[0].concurrency or 8) < 8
     assert result.target_concurrency_per_copy < 8
-    assert result.verdict.status == ("pass" if up_to else "fail")
+    assert (result.target_detector, result.verdict.status) == ("slo", "pass" if up_to else "fail")
     # Though no level meets it, the fallback is not above the load that surely misses it.
     alone = ended(replace(request, fallback_target_concurrency=99.0), progress.levels[1:])
     assert alone.target_concurrency_per_copy == 8.0
