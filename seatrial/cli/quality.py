@@ -71,7 +71,8 @@ def quality_command(
     """Score an endpoint on suites that people know, or on your own, with 95 % intervals.
 
     It exits with 0 when every bound is proven and nothing is proven worse than the baseline, 2 when the command line
-    is wrong, else with 1: also when a bound is neither proven met nor missed, or a suite could not be measured.
+    is wrong, 130 when it was interrupted, else with 1: also when a bound is neither proven met nor missed, or a suite
+    could not be measured. The first interruption keeps the suites and answers so far, the second ends it at once.
     """
     from seatrial.cli.support.files import check_outputs, spec_inputs
     from seatrial.quality.suites import (
@@ -81,10 +82,9 @@ def quality_command(
         compare_suites,
         measure_suites,
         read_suites,
+        suite_name,
     )
-    from seatrial_base.files import write_whole
-    from seatrial_base.terminal import end_when_interrupted
-    from seatrial_load.documents.strict_json import write_document
+    from seatrial_base.terminal import INTERRUPTED, end_when_interrupted
 
     end_when_interrupted()
     names = [name.strip() for name in suite.split(",") if name.strip()]
@@ -115,15 +115,18 @@ def quality_command(
         streams=concurrency,
         tell=lambda count: typer.echo(f"{count:,} answers so far", err=True) if count else None,
     )
-    result, unmeasured = measure_suites(names, request)
+    result, unmeasured, is_interrupted = measure_suites(names, request)
+    if is_interrupted and not result.suites:
+        raise KeyboardInterrupt
     # The scores are shown before anything is refused: they were paid for.
     _show(result)
-    if output is not None:
-        try:
-            output.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(output, write_document(result))
-        except OSError as unwritten:
-            raise BenchError.of("SEA530", f"can't be written: {unwritten.strerror}", where=f"{output}") from unwritten
+    _write(result, output)
+    if is_interrupted:
+        typer.echo("".join(f"{each}\n" for each in unmeasured), nl=False, err=True)
+        parts = {each.name: each.undecided if each.interrupted else "; measured" for each in result.suites}
+        outcomes = (f"{each} {parts.get(each, '; not measured')[2:]}" for each in map(suite_name, names))
+        typer.echo(f"the run is incomplete and decides nothing: {', '.join(outcomes)}")
+        raise typer.Exit(INTERRUPTED)
     checks = [*check_least(result, bounds)]
     compared = None
     if before is not None and result.suites:
@@ -195,6 +198,19 @@ def _check_output(output: Path | None) -> None:
         check_folder(output.parent)
         if output.is_dir():
             raise SpecError.of("SEA530", "can't be written: a folder", where=f"{output}", field="--output")
+
+
+def _write(result: SuitesResult, output: Path | None) -> None:
+    from seatrial_base.files import write_whole
+    from seatrial_load.documents.strict_json import write_document
+
+    if output is None:
+        return
+    try:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(output, write_document(result))
+    except OSError as unwritten:
+        raise BenchError.of("SEA530", f"can't be written: {unwritten.strerror}", where=f"{output}") from unwritten
 
 
 def _bounds(texts: Sequence[str], names: Sequence[str]) -> tuple[dict[str, float], list[Finding]]:

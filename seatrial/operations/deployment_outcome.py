@@ -73,6 +73,8 @@ _REASON: Final = re.compile(
     rf"The sea trial of \S+ ({'|'.join(_WORDS)}): (.*?)(?:; what serves was not changed)? \(result: (\S+)\)"
 )
 """What the trial service answers CloudFormation (`seatrial_cdk.trials.runtime.answer`), which a test compares."""
+_ALARM: Final = re.compile(r"(?<![\w:./-])alarms?(?![\w:./-]*\w)", re.IGNORECASE)
+_RAISED: Final = re.compile(r"\b(?:in|into|to)\s+(?:the\s+)?ALARM\b|\b(?i:breach|trip|trigger|fired|raised|went off)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,8 +203,10 @@ def rollback_of(reason: str, serving: str) -> DeployResult:
         # A trial that could not run has a document with its error, and no report.
         report = "" if kind is OutcomeKind.TRIAL_ERROR else f"{match[3].removesuffix('.json')}.md"
         return DeployResult(kind, f"{match[2]}; rolled back", serving, report)
-    # An alarm that could not be made is none that was raised.
-    is_raised = "alarm" in reason.partition(": ")[2].lower() and "(AWS::CloudWatch::" not in reason
+    # An alarm that could not be made or read is none that was raised; nor is one in the name of a thing.
+    words = reason.partition(": ")[2]
+    is_other = "(AWS::CloudWatch::" in reason or "not authorized" in words.lower()
+    is_raised = not is_other and _ALARM.search(words) and _RAISED.search(words)
     return DeployResult(OutcomeKind.ALARM if is_raised else OutcomeKind.ROLLED_BACK, f"{reason}; rolled back", serving)
 
 

@@ -10,7 +10,7 @@ import json
 import logging
 import sys
 from contextlib import contextmanager, redirect_stdout
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,7 +22,9 @@ from seatrial.quality.comparison import QualityComparison, chance_notes, compare
 from seatrial.quality.recipe_result import read_stored
 from seatrial_base.errors import BenchError, SeatrialError, SpecError
 from seatrial_base.secrets import redacted
+from seatrial_base.terminal import interrupt_noted
 from seatrial_load.documents.request import ChatMessage, EvaluationPrompt
+from seatrial_load.documents.stop import Stop, StopReason
 from seatrial_load.measure.interval import BOTH_TAILS, NOTHING, share_interval
 from seatrial_load.payload.request import Options
 from seatrial_load.quality.answers import QualityTools, collect_answers
@@ -79,6 +81,7 @@ class SuiteResult:
         cut: Samples whose answer the limit on tokens ended, as far as the engine reports it.
         because: The first failure; empty where every sample was answered.
         engine: How a local engine announced itself, which is not the model named; empty on AWS.
+        interrupted: Whether a signal ended it: `sent` counts those that were to be sent.
     """
 
     name: str
@@ -89,10 +92,13 @@ class SuiteResult:
     because: str
     engine: str
     metrics: tuple[SuiteMetric, ...]
+    interrupted: bool = False
 
     @property
     def undecided(self) -> str:
         """Why the scores decide nothing; empty where they do."""
+        if self.interrupted:
+            return f"; interrupted after {len(self.samples):,} of {self.sent:,}"
         if len(self.samples) < LEAST_ANSWERED * self.sent:
             return f"; only {len(self.samples):,} of {self.sent:,} were answered ({self.because})"
         return "; too few samples" if len(self.samples) < FEWEST_PROMPTS else ""
@@ -128,6 +134,7 @@ class SuiteRequest:
         most_tokens: Tokens that an answer may have; None leaves it to the tasks.
         streams: Requests in flight.
         tell: Called every five seconds with the number of answers of the suite.
+        is_interrupted: Ends the sending; the answers that came are kept.
     """
 
     trial: TrialRequest
@@ -136,6 +143,7 @@ class SuiteRequest:
     most_tokens: int | None
     streams: int
     tell: Callable[[int], None] | None = None
+    is_interrupted: Callable[[], bool] = lambda: False
 
     @property
     def is_chat(self) -> bool:
@@ -148,8 +156,12 @@ class SuiteRequest:
 
     def answers(self, prompts: Sequence[EvaluationPrompt], options: Sequence[Options]) -> tuple[EvaluationAnswer, ...]:
         """Send prompts, each with its options."""
-        streams, tell = self.streams, self.tell
-        schema, api, tools = self.trial.workload.schema, self.trial.workload.api, QualityTools(tell=tell)
+
+        def should_stop() -> Stop | None:
+            return Stop(reason=StopReason.CANCELLED, because="interrupted") if self.is_interrupted() else None
+
+        streams, tell, schema, api = self.streams, self.tell, self.trial.workload.schema, self.trial.workload.api
+        tools = QualityTools(tell=tell, should_stop=should_stop)
         return collect_answers(
             self.trial.target,
             schema,
@@ -169,17 +181,17 @@ def suite_name(text: str) -> str:
     return Path(text).stem if text.endswith((".yaml", ".jsonl")) else text
 
 
-def measure_suites(names: Sequence[str], request: SuiteRequest) -> tuple[SuitesResult, tuple[Finding, ...]]:
+def measure_suites(names: Sequence[str], request: SuiteRequest) -> tuple[SuitesResult, tuple[Finding, ...], bool]:
     """Send every suite once all of them can be read.
 
     Returns:
-        The suites that were measured, and why others were not: those before were paid for.
+        The suites that were measured, why others were not, and whether a signal ended it: those before were paid for.
 
     Raises:
         SpecError: SEA527, SEA555 to SEA557, with what is wrong of every suite.
         BenchError: SEA558, a data set can't be read.
     """
-    ready: list[Callable[[], SuiteResult]] = []
+    ready: list[Callable[[SuiteRequest], SuiteResult]] = []
     wrong: list[SeatrialError] = []
     for name in names:
         try:
@@ -190,13 +202,18 @@ def measure_suites(names: Sequence[str], request: SuiteRequest) -> tuple[SuitesR
         raise type(wrong[0])(problem for error in wrong for problem in error.problems)
     suites: list[SuiteResult] = []
     problems: list[Finding] = []
-    for measure in ready:
-        try:
-            suites.append(measure())
-        except BenchError as error:
-            problems += error.problems
-    endpoint, most_tokens = request.trial.endpoint, request.most_tokens
-    return SuitesResult(endpoint=endpoint, most_tokens=most_tokens, suites=tuple(suites)), tuple(problems)
+    with interrupt_noted() as is_interrupted:
+        for measure in ready:
+            try:
+                suite = measure(replace(request, is_interrupted=is_interrupted))
+                suites.append(replace(suite, interrupted=is_interrupted() and len(suite.samples) < suite.sent))
+            except BenchError as error:
+                problems += () if is_interrupted() else error.problems
+            if is_interrupted():
+                break
+        endpoint, most_tokens = request.trial.endpoint, request.most_tokens
+        result = SuitesResult(endpoint=endpoint, most_tokens=most_tokens, suites=tuple(suites))
+        return result, tuple(problems), is_interrupted()
 
 
 def holds_suites(path: Path) -> bool:
@@ -276,7 +293,7 @@ def _judged(interval: Interval, bound: float, words: str, undecided: str) -> tup
     return met, f"{outcome}: {words}{undecided}"
 
 
-def _set_suite(name: str, request: SuiteRequest) -> Callable[[], SuiteResult]:
+def _set_suite(name: str, request: SuiteRequest) -> Callable[[SuiteRequest], SuiteResult]:
     every = read_evaluation_set(Path(name), chat=request.is_chat).prompts
     prompts = [prompt for prompt in every if prompt.reference is not None]
     if not prompts:
@@ -285,7 +302,7 @@ def _set_suite(name: str, request: SuiteRequest) -> Callable[[], SuiteResult]:
     limit, seed = request.most_tokens or DEFAULT_TOKENS, request.seed
     options = [Options(max_tokens=limit, temperature=0, seed=seed)] * len(drawn)
 
-    def measure() -> SuiteResult:
+    def measure(request: SuiteRequest) -> SuiteResult:
         return _suite_result(
             name,
             "evaluation set",
@@ -324,7 +341,7 @@ def _suite_result(
     )
 
 
-def _task_suite(name: str, request: SuiteRequest) -> Callable[[], SuiteResult]:
+def _task_suite(name: str, request: SuiteRequest) -> Callable[[SuiteRequest], SuiteResult]:
     if find_spec("lm_eval") is None:
         hint = "install it: pip install 'seatrial[quality]'; an evaluation set (.jsonl) needs nothing more"
         raise SpecError.of("SEA556", "it needs the package lm-eval", where=name, field="--suite", hint=hint)
@@ -349,7 +366,8 @@ def _task_suite(name: str, request: SuiteRequest) -> Callable[[], SuiteResult]:
         )
         hint = "take a task whose answers are written (generate_until), as gsm8k, mmlu_pro or ifeval"
         raise SpecError.of("SEA557", message, where=name, field="output_type", hint=hint)
-    return lambda: _measured_task(name, tasks, {key: request.drawn(size) for key, size in sizes.items()}, request)
+    samples = {key: request.drawn(size) for key, size in sizes.items()}
+    return lambda request: _measured_task(name, tasks, samples, request)
 
 
 def _words(error: Exception) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,6 +39,9 @@ if TYPE_CHECKING:
     from seatrial.deployment.product import LoadedProduct
     from seatrial.specs.environment import EnvironmentSpec
     from seatrial.specs.pipeline import PipelineSpec
+
+
+_STACK_NAME = r"[A-Za-z][A-Za-z0-9-]{0,127}"  # CreateStack in the AWS CloudFormation API Reference
 
 
 class VendingStack(Stack):
@@ -172,6 +176,9 @@ def define_stacks(app: App) -> None:
     folders = _Folders.of(app)
     environment, endpoint = (context_text(app, name) or None for name in ("environment", "endpoint"))
     if name := context_text(app, "destroy"):
+        if not re.fullmatch(_STACK_NAME, name):
+            message = f"the context value `destroy` is {name!r}, not the name of one stack"
+            raise SpecError.of("SEA404", message, hint="give one as `-c destroy=seatrial-ENV-NAME`; none is a pattern")
         place = load_environment(folders.environments, environment) if environment else None
         # A template must have a resource: the CDK's metadata, which is nothing. A parameter without a value keeps
         # `cdk deploy` from emptying the stack that is live: it would delete the endpoint without a question.

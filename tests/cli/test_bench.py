@@ -393,7 +393,7 @@ def test_a_trial_that_is_ended_keeps_what_it_had_measured(
     """The first request, the warm-up and the first level take up to 30; the second level is answered in part."""
     OpenAI.asked.clear()
     OpenAI.answers = count()
-    options = ["--levels", "1,2", "--requests", "16", "--workers", "2", "--output-tokens", f"{TOKENS}"]
+    options = ["--levels", "1,2", "--gate", "2", "--requests", "16", "--workers", "2", "--output-tokens", f"{TOKENS}"]
     process = subprocess.Popen(
         [sys.executable, *command, "--url", f"{origin}/tires", "--model", "m", *options],
         cwd=project,
@@ -416,6 +416,7 @@ def test_a_trial_that_is_ended_keeps_what_it_had_measured(
     assert 0 < second.succeeded == second.requests < 16
     assert f"{second.succeeded}/{second.requests} succeeded: cut: interrupted" in stdout
     assert "stopped: interrupted" in stdout
+    assert "concurrency 2 per copy was cut: interrupted; " in result.verdict.because
     assert list(project.glob("**/*unfinished*")) == []
 
 

@@ -269,8 +269,15 @@ class TestPathsThatCantBe:
         spec = project / "endpoints" / "loop.yaml"
         spec.symlink_to("loop.yaml")
         done = seatrial(*arguments, "endpoints/loop.yaml")
-        first = f"{spec}: SEA101: Too many levels of symbolic links"
-        assert (done.returncode, done.stderr.partition("\n")[0]) == (1, first)
+        first = "endpoints/loop.yaml: SEA101: Too many levels of symbolic links"
+        assert (done.returncode, done.stderr.partition("\n")[0]) == (2, first)
+
+    def test_a_link_to_itself_is_a_finding_beside_the_others(self, seatrial: Seatrial, project: Path) -> None:
+        (project / "loop.yaml").symlink_to("loop.yaml")
+        (project / "empty").mkdir()
+        done = seatrial("validate", "loop.yaml", "empty", "--format", "json")
+        rules = [(finding["rule"], finding["file"]) for finding in json.loads(done.stdout)["findings"]]
+        assert (done.returncode, rules) == (2, [("SEA101", "loop.yaml"), ("SEA420", "empty")])
 
     @pytest.mark.parametrize(
         "arguments",

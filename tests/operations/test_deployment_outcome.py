@@ -78,6 +78,21 @@ def test_each_state_has_its_line(kind: OutcomeKind) -> None:
     assert outcome.kind is kind
 
 
+@pytest.mark.parametrize(
+    ("reason", "kind"),
+    [
+        ("role is not authorized to perform: cloudwatch:DescribeAlarms on alarm errors in ALARM", "ROLLED_BACK"),
+        ("Inference component dev-alarm-bot failed: the health check was triggered", "ROLLED_BACK"),
+        ("alarm errors does not exist", "ROLLED_BACK"),
+        ("Alarm(s) [dev-chat-errors] breached; the update was rolled back", "ALARM"),
+        ("the following alarms went into the ALARM state: errors", "ALARM"),
+    ],
+)
+def test_only_an_alarm_that_was_raised_is_one(reason: str, kind: str) -> None:
+    outcome = next(outcomes_of(snapshot(event="1"), snapshot(BACK, reason=reason), DEPLOYMENT))
+    assert outcome.kind is OutcomeKind[kind]
+
+
 def test_what_never_began_is_not_deployed_and_what_is_busy_never_begins() -> None:
     error = next(outcomes_of(snapshot(), snapshot(), DEPLOYMENT, "SEA402: stale"))
     assert next(outcomes_of(snapshot(denied=("x",)), snapshot(), DEPLOYMENT)).kind is OutcomeKind.UNKNOWN

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -21,10 +22,19 @@ import jinja2
 import pytest
 
 from seatrial.quality import suites
-from seatrial.quality.suites import SuiteMetric, SuiteRequest, SuiteResult, SuitesResult, compare_suites, measure_suites
+from seatrial.quality.suites import (
+    SuiteMetric,
+    SuiteRequest,
+    SuiteResult,
+    SuitesResult,
+    compare_suites,
+    measure_suites,
+    read_suites,
+)
 from seatrial_base.errors import SeatrialError, SpecError
 from seatrial_load.cli.requests import Mistakes, server_request
 from tests.cli.conftest import REPOSITORY, Seatrial, project, seatrial
+from tests.cli.test_failures import SEATRIAL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -33,6 +43,7 @@ if TYPE_CHECKING:
 __all__ = ["project", "seatrial"]  # fixtures
 
 PYTHON = os.environ.get("SEATRIAL_SUITES", "")
+INTERRUPTED: list[int] = []
 SUMS = [(a, b) for a in range(8) for b in range(5)]
 TASK = re.findall(r"```yaml\n(task: mine.*?)```", (REPOSITORY / "docs/how-to/compare.md").read_text(), re.DOTALL)[0]
 
@@ -47,6 +58,10 @@ def url() -> Iterator[str]:
         def do_POST(self) -> None:
             document = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             a, b = map(int, re.findall(r"(\d+)\+(\d+)", document["messages"][-1]["content"])[-1])
+            if a == 8:
+                os.kill(INTERRUPTED[0], signal.SIGINT)
+                self.close_connection = not self.rfile.read(1)  # until the client hangs up
+                return
             text = f"#### {a + b if (a + b) % 4 else 'unsure'} so the answer is (A) Question: more"
             choices = [({"content": text[:6]}, None), ({"content": text[6:]}, "length" if a == 3 else "stop")]
             lines = [{"choices": [{"index": 0, "delta": part, "finish_reason": end}]} for part, end in choices]
@@ -118,6 +133,25 @@ def test_a_sample_that_failed_is_not_a_wrong_answer(seatrial: Seatrial, project:
     write_set(project, [(9, 1)], "none.jsonl")
     done = seatrial("quality", "--url", url, "--suite", "eval.jsonl,none.jsonl", "-o", "out.json")
     assert (done.returncode, "SEA534" in done.stderr, (project / "out.json").is_file()) == (1, True, True)
+
+
+def test_what_was_measured_before_an_interruption_is_shown_and_written(project: Path, url: str) -> None:
+    """One suite is whole, of the next one five of seven answers came."""
+    write_set(project, name="whole.jsonl")
+    write_set(project, [*SUMS[:5], (8, 1), (0, 1)])
+    write_set(project, name="never.jsonl")
+    command = [*SEATRIAL, "quality", "--url", url, "--suite", "whole.jsonl,eval.jsonl,never.jsonl", "-o", "out.json"]
+    command += ["--concurrency", "1", "--at-least", "whole=0.1"]
+    with subprocess.Popen(command, cwd=project, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as asking:
+        INTERRUPTED[:] = [asking.pid]
+        shown, error = asking.communicate(timeout=60)
+    assert (asking.returncode, error.splitlines()[-1:]) == (130, ["interrupted"]), error
+    assert shown.endswith(
+        "the run is incomplete and decides nothing: whole measured, eval interrupted after 5 of 7, never not measured\n"
+    ), shown
+    assert "met:" not in shown
+    kept = [(suite.name, len(suite.samples), suite.undecided) for suite in read_suites(project / "out.json").suites]
+    assert kept == [("whole", 40, ""), ("eval", 5, "; interrupted after 5 of 7")]
 
 
 def test_every_mistake_is_told_at_once(seatrial: Seatrial, project: Path) -> None:
@@ -223,11 +257,11 @@ def request_to(url: str, limit: int | None = None) -> SuiteRequest:
 
 @pytest.mark.usefixtures("harness")
 def test_lm_eval_scores_what_the_endpoint_answers(url: str) -> None:
-    result, problems = measure_suites(["gsm8k"], request_to(url))
+    result, problems, _ = measure_suites(["gsm8k"], request_to(url))
     (suite,) = result.suites
     assert (problems, len(suite.samples), suite.cut) == ((), 40, 5)
     assert [(metric.name, sum(metric.scores)) for metric in suite.metrics] == [("exact_match,strict", 30.0)]
-    part, _ = measure_suites(["gsm8k"], request_to(url, 20))
+    part, *_ = measure_suites(["gsm8k"], request_to(url, 20))
     assert len(part.suites[0].samples) == 20
 
 

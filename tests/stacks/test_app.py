@@ -33,6 +33,16 @@ def test_a_stack_to_destroy_is_defined_whatever_the_specs_say(monkeypatch: pytes
     assert "Default" not in written["Parameters"]["ForCdkDestroyAlone"]
 
 
+@pytest.mark.parametrize("name", ["*", "seatrial-*", "a b", "1st", "x" * 129])
+def test_only_the_name_of_a_stack_is_destroyed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        run_app(monkeypatch, tmp_path, {"destroy": name})
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.startswith(f"SEA404: the context value `destroy` is {name!r}, not the name of one s")
+
+
 def test_without_an_environment_every_one_but_the_embedded_aws_is_defined(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

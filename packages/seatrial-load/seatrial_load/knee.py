@@ -450,7 +450,7 @@ def knees_of(request: TrialRequest, levels: Sequence[LevelResult]) -> tuple[Knee
     """
     prior = request.prior
     taken = (
-        slo_knee(levels, request.objectives),
+        slo_knee(levels, request.level_bounds),
         saturation_knee(levels, prior.batch_limit),
         gate_knee(levels, request.gate_concurrency, request.target_utilization),
     )
@@ -656,7 +656,7 @@ def _offered_at(levels: Sequence[LevelResult], concurrency: float) -> str:
 def fallback_target(request: TrialRequest, reason: str, levels: Sequence[LevelResult]) -> ScalingTarget:
     """Return the request's fallback, for a reason; the lowest load that surely misses the SLO where that is less."""
     fallback = as_exported(request.fallback_target_concurrency)
-    missed = sure_miss(levels, request.objectives)
+    missed = sure_miss(levels, request.level_bounds)
     # At a rate whose requests are refused hardly one is in flight, but no scaling serves less than one.
     at = fallback if missed is None else as_exported(max(1.0, missed.load))
     if at >= fallback:

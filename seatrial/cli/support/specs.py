@@ -27,7 +27,7 @@ def spec_files(paths: Iterable[Path]) -> tuple[Path, ...]:
     """Return every spec once: a file, or the `*.yaml` and `*.yml` of a folder, sorted by name.
 
     Raises:
-        SpecError: SEA420, with every folder that holds no spec.
+        SpecError: SEA101 and SEA420, with every file that is a link to itself, and every folder that holds no spec.
     """
     by_target: dict[Path, Path] = {}
     problems: list[Finding] = []
@@ -37,7 +37,10 @@ def spec_files(paths: Iterable[Path]) -> tuple[Path, ...]:
             hint = "give a spec or a folder of specs"
             problems.append(Finding("SEA420", Place.at(path.as_posix()), "no spec (*.yaml) in the folder", hint))
         for file in files:
-            by_target.setdefault(follow_links(file), file)
+            try:
+                by_target.setdefault(follow_links(file), file)
+            except OSError as error:
+                problems.append(Finding("SEA101", Place.at(file.as_posix()), f"{error.strerror}", "check the path"))
     if problems:
         raise SpecError(problems)
     return tuple(by_target.values())

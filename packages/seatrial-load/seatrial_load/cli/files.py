@@ -14,6 +14,7 @@ from seatrial_base.files import check_regular, read_text, whole_file, write_whol
 from seatrial_base.findings import Finding, Place
 from seatrial_base.secrets import redacted
 from seatrial_base.terminal import INTERRUPTED, interrupt_noted, show_text
+from seatrial_base.text import printable
 from seatrial_load.documents.request import CONVERSATIONS, MADE_UP, closed_loop
 
 if TYPE_CHECKING:
@@ -270,7 +271,8 @@ def measured_trial(
     tools = Tools(prompts_file=file, replay_speed=speed)
     named = with_model(request, tools)
     if named is not request:
-        show_text(f"model: {named.target.model}, the only one of the server\n")
+        name = " ".join(printable(named.endpoint).split())
+        show_text(f"model: {name}, the only one of the server\n")
     request = named
     tools = tools if keep is None else replace(tools, keep=keep)
     earlier, uri = (None, "") if baseline is None else (baseline.result, baseline.uri)

@@ -502,7 +502,9 @@ class Gate:
         option=Option("--max-error-rate", "Target", metavar="SHARE", needs=SERVER, default=0.01),
     )
     max_error_rate_up_to: int | None = data_field(
-        None, "It holds of the levels up to this concurrency per copy; null is every level."
+        None,
+        "A level up to this concurrency per copy fails the trial by it; one beyond misses it, as an objective. Null is "
+        "every level.",
     )
 
 
@@ -685,6 +687,17 @@ class TrialRequest:
             sets="require",
         ),
     )
+
+    @property
+    def level_bounds(self) -> tuple[Objective, ...]:
+        """The objectives, and the gate's bound on failed requests: a level that breaks it has no knee either.
+
+        It counts at every level, also where only those up to `max_error_rate_up_to` fail the trial.
+        """
+        most = self.gate.max_error_rate
+        if most is None:
+            return self.objectives
+        return (*self.objectives, Objective(metric="error_rate", statistic="value", bound=most, sense="at_most"))
 
     def to_json(self) -> str:
         """Write the request as one line of JSON; a field that came later is left out where it has its default.

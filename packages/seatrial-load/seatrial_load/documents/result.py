@@ -327,8 +327,9 @@ class LevelResult:
         e2e_latency_ms: Request sent to last token, of an open loop from the time that it was due.
         input_tokens_mean: Prompt length by the endpoint's own count.
         output_tokens_mean: Generated tokens per successful request.
-        meets_slo: Whether some request succeeded and every objective was met, by the measured values as they are.
-        misses: One sentence for each objective that wasn't.
+        meets_slo: Whether some request succeeded and every objective and the bound on failed requests were met, by the
+            measured values as they are.
+        misses: One sentence for each of them that wasn't.
         arrival: How requests were timed.
         offered_requests_per_s: What an open loop offered; None in a closed loop, whose `concurrency` is the load. Of an
             open loop, `concurrency` is the mean in flight per copy, rounded up.

@@ -25,7 +25,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 from seatrial_base.bounds import LONGEST_DELAY_S
-from seatrial_load.prompts.dataset import BLOCK_TOKENS, RULE, seconds_of, whole_count
+from seatrial_load.prompts.dataset import BLOCK_TOKENS, COUNT_WORDS, RULE, seconds_of, whole_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -188,7 +188,7 @@ class _Fields:
         value = self.values.get(name)
         known = missing if value is None else seconds_of(value, unit) if unit else whole_count(value)
         if known is None or (known < 0 and value is not None):
-            wanted = f"a number of {unit} from 0" if unit else "a whole number from 0"
+            wanted = f"a number of {unit} from 0" if unit else COUNT_WORDS
             self.note(name, "missing" if value is None else f"{json.dumps(value)[:60]} is not {wanted}")
         return known or 0.0
 
@@ -197,8 +197,8 @@ class _Fields:
         tokens_in, tokens_out = (int(self.number(name)) for name in names)
         ids = self.values.get("hash_ids") or []
         if not isinstance(ids, list) or not all(type(one) is int and 0 <= one < _MOST_ID for one in ids):
-            self.note("hash_ids", f"{json.dumps(ids)[:60]} is not a list of whole numbers from 0")
-        elif len(ids) > math.ceil(tokens_in / block_tokens):
+            self.note("hash_ids", f"{json.dumps(ids)[:60]} is not a list of whole numbers from 0 to {_MOST_ID - 1:,}")
+        elif whole_count(self.values.get(names[0])) is not None and len(ids) > math.ceil(tokens_in / block_tokens):
             self.note("hash_ids", f"{len(ids)} blocks of {block_tokens} tokens are more than {tokens_in} tokens")
         elif tokens_in and tokens_out:
             return _Call(tokens_in, tokens_out, blocks=tuple(ids))
@@ -359,9 +359,7 @@ def _span(fields: _Fields, made: Recording) -> _Span | None:
     usage = _Fields(dict(zip(("input", "output"), counts, strict=True)), 0, made)
     for names, count in zip(_USAGE, counts, strict=True):
         if whole_count(count) is None:
-            fields.note(
-                f"attributes.{names[0]}", "missing, or not a whole number from 0", hint="record every call's usage"
-            )
+            fields.note(f"attributes.{names[0]}", f"missing, or not {COUNT_WORDS}", hint="record every call's usage")
     call = None if fields.wrong else usage.call(("input", "output"), _BLOCK)
     return span if call is None else span._replace(call=call._replace(start_s=start_s, end_s=end_s))
 

@@ -91,6 +91,7 @@ def is_chat(messages: object) -> TypeGuard[list[dict[str, object]]]:
 RULE: Final = "SEA510"
 BLOCK_TOKENS: Final = 512
 MAX_TOKENS: Final = 1_000_000_000
+COUNT_WORDS: Final = f"a whole number from 0 to {MAX_TOKENS:,}"
 _MANY_DIGITS: Final = 10
 _Unit: TypeAlias = Literal["ms", "s", "date"]
 
@@ -188,8 +189,8 @@ def _note_wrong(cells: Mapping[str, object], spelling: TraceColumns, line: int, 
     time = "a date and time" if spelling.unit == "date" else f"a number of {spelling.unit}"
     for name, right, wanted in (
         (spelling.time, seconds_of(cells.get(spelling.time), spelling.unit), time),
-        (spelling.input, whole_count(cells.get(spelling.input)), "a whole number from 0"),
-        (spelling.output, whole_count(cells.get(spelling.output)), "a whole number from 0"),
+        (spelling.input, whole_count(cells.get(spelling.input)), COUNT_WORDS),
+        (spelling.output, whole_count(cells.get(spelling.output)), COUNT_WORDS),
         ("hash_ids", _blocks(cells.get("hash_ids")), "a list of whole numbers"),
     ):
         value = cells.get(name)
@@ -393,7 +394,7 @@ def _row_of(document: dict[str, object], line: int, problems: LineProblems, *, t
     for name, count in zip(names, counts, strict=True):
         if count is None:
             value = document.get(name)
-            wrong = "missing" if value is None else f"{json.dumps(value)[:60]} is not a whole number from 0"
+            wrong = "missing" if value is None else f"{json.dumps(value)[:60]} is not {COUNT_WORDS}"
             problems.note(
                 line, wrong, field=name, hint=f"give {names[0]} and {names[1]}, counted by the model's tokenizer"
             )

@@ -175,7 +175,9 @@ class _Run:
     def _answer(self, index: int, exchange: Exchange | None, secret: str) -> EvaluationAnswer:
         name = self.questions.prompts[index].id
         if exchange is None:
-            return EvaluationAnswer(id=name, text="", failure="not sent: the time was over")
+            stop = self.tools.should_stop() if self.tools.should_stop else None
+            because = "the time was over" if stop is None else stop.because
+            return EvaluationAnswer(id=name, text="", failure=f"not sent: {because}")
         stream, retried = self.workload.stream, len(exchange.retried)
         record = record_of(exchange, stream=stream, secret=secret)
         failure, completion = f"{record.error}: {record.detail}" if record.error else "", None

@@ -305,7 +305,7 @@ def _toward_slo(view: View) -> Step:
 
 def _near_knee(view: View) -> int | None:
     """Return a load near the SLO's knee, where the levels around it leave it uncertain; None where they don't."""
-    knee = slo_knee(view.valid, view.request.objectives)
+    knee = slo_knee(view.valid, view.request.level_bounds)
     at, bounds = knee.concurrency, knee.interval
     if at is None or bounds is None or bounds.low is None or bounds.high is None:
         return None

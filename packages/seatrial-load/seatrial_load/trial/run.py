@@ -152,8 +152,9 @@ class _Run:
             because = f"the load generator failed: {pool.lost_because}"
         elif self._only_run_is_over(progress):
             because = f"this run's {self._pause_after_s:g} s ended"
-        if pool.stopped is None:
-            seen = unmeasured_level(self._request, progress, step, loaded, because)
+        seen = unmeasured_level(self._request, progress, step, loaded, because)
+        # Where it was stopped before an answer came, nothing shows that none would have come.
+        if pool.stopped is None or seen.succeeded:
             gone = replace(gone, unmeasured=(*gone.unmeasured, seen))
         if loaded.measured:
             (*_, level) = add_level(self._request, progress, step, tallied(self._request, step, loaded)).cut

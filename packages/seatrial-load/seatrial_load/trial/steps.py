@@ -403,7 +403,7 @@ def add_level(request: TrialRequest, progress: TrialProgress, step: NextLevel, t
     """Add a level to the trial; one that the client limited is kept, and void. One that was cut stays apart."""
     ordered = arrivals_of(request.load).rate_per_s(request.load, len(progress.levels))
     tally = tally if ordered is None else replace(tally, offered_requests_per_s=ordered)
-    level = level_of(tally, request.objectives, copy_count=request.copy_count)
+    level = level_of(tally, request.level_bounds, copy_count=request.copy_count)
     level = replace(level, spread_s=max(first_starts(request, progress, step.concurrency), default=0.0))
     if level.client is not None:
         void = void_of(

@@ -188,7 +188,7 @@ def test_a_server_is_measured_by_its_own_names_and_lengths(
 ) -> None:
     """As OpenAI's newer API: one model, no `max_tokens`, no `ignore_eos`; three tokens of eight are the whole text."""
     monkeypatch.setenv("MY_KEY", KEY)
-    server.models = {"object": "list", "data": [{"id": "tiny-1", "object": "model"}]}
+    server.models = {"object": "list", "data": [{"id": "tiny-1\nforged", "object": "model"}]}
     unknown = (
         "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
     )
@@ -197,18 +197,20 @@ def test_a_server_is_measured_by_its_own_names_and_lengths(
     output = tmp_path / "result.json"
     run_load_command([*command, "--output-tokens", "8", "--no-ignore-eos", "--output", f"{output}"])
     first, *others = server.asked
-    assert (first["max_tokens"], first["model"]) == (8, "tiny-1")
+    assert (first["max_tokens"], first["model"]) == (8, "tiny-1\nforged")
     assert len(others) > 9
     for asked in others:
-        assert (asked["max_completion_tokens"], asked["model"]) == (8, "tiny-1")
+        assert (asked["max_completion_tokens"], asked["model"]) == (8, "tiny-1\nforged")
         assert not {"max_tokens", "ignore_eos", "min_tokens"} & asked.keys()
     said = capsys.readouterr().out
-    assert "model: tiny-1, the only one" in said
+    assert "model: tiny-1 forged, the only one" in said
+    assert "\nforged" not in said
     assert "takes no max_tokens: max_completion_tokens limits" in said
     assert "answers of the text's own length" in said
     assert "output mean 3, p50 3, p95 3 tokens" in said
     result = TrialResult.from_json(output.read_text(encoding="utf-8"))
-    assert (result.request.endpoint, result.request.workload.max_tokens_key) == ("tiny-1", "max_completion_tokens")
+    assert result.request.workload.max_tokens_key == "max_completion_tokens"
+    assert result.request.endpoint == "tiny-1\nforged"
     assert [level.output_tokens_mean for level in result.levels] == [3.0, 3.0]
     assert {doubt.kind for level in result.levels for doubt in level.doubts} <= {"short", "same_text", "burst"}
 

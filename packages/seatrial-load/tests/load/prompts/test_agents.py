@@ -149,12 +149,14 @@ BAD_WEKA = [
     ({"requests": 7}, ["requests: SEA550: not a list of objects"]),
     ({"requests": [{"t": -1, "in": 1.5, "out": 3}]},
      ["requests[0].t: SEA550: -1 is not a number of s from 0",
-      "requests[0].in: SEA550: 1.5 is not a whole number from 0"]),
+      "requests[0].in: SEA550: 1.5 is not a whole number from 0 to 1,000,000,000"]),
     ({"requests": [call(0, 8, [1]), subagent(1, subagent(2), call(3, 60, [1, 2]))]},
      ["requests[1].requests[0].type: SEA550: a sub-agent has no sub-agents\n  hint: list them beside it",
       "requests[1].requests[1].hash_ids: SEA550: 2 blocks of 64 tokens are more than 60 tokens"]),
+    ({"requests": [call(0, 10**12, [1])]},
+     ["requests[0].in: SEA550: 1000000000000 is not a whole number from 0 to 1,000,000,000"]),
     ({"requests": [call(0, 8, ["a"])]},  # type: ignore[list-item]
-     ['requests[0].hash_ids: SEA550: ["a"] is not a list of whole numbers from 0']),
+     ['requests[0].hash_ids: SEA550: ["a"] is not a list of whole numbers from 0 to 4,611,686,018,427,387,903']),
 ]  # fmt: skip
 
 
@@ -164,7 +166,7 @@ def test_every_bad_line_is_listed_with_its_place(tmp_path: Path) -> None:
         read_trace(path)
     wanted = [f"{path}:{number}: {text}" for number, (_, texts) in enumerate(BAD_WEKA, start=1) for text in texts]
     assert str(caught.value).split("\n")[:-1] == "\n".join(wanted).split("\n")
-    assert str(caught.value).split("\n")[-1].startswith(f"{path}:5: SEA550: not JSON")
+    assert str(caught.value).split("\n")[-1].startswith(f"{path}:6: SEA550: not JSON")
 
 
 def test_a_call_without_usage_or_time_is_a_bad_line(tmp_path: Path) -> None:

@@ -116,13 +116,14 @@ def test_a_replay_may_begin_after_other_requests(tmp_path: Path) -> None:
     assert [prompts.input_tokens(index) for index in (7, 8, 9)] == [374, 396, 374]
 
 
+COUNT = "a whole number from 0 to 1,000,000,000"
 BAD_JSONL = [
     ("{", "", "not JSON: Expecting property name enclosed in double quotes (column 2)"),
     ("7", "", "not a JSON object"),
     ('{"timestamp": 0, "output_length": 3}', "input_length", "missing"),
     ('{"timestamp": "a", "input_length": 1, "output_length": 3}', "timestamp", '"a" is not a number of ms'),
-    ('{"timestamp": 0, "input_length": 1.5, "output_length": 3}', "input_length", "1.5 is not a whole number from 0"),
-    ('{"timestamp": 0, "input_length": 1, "output_length": -3}', "output_length", "-3 is not a whole number from 0"),
+    ('{"timestamp": 0, "input_length": 1.5, "output_length": 3}', "input_length", f"1.5 is not {COUNT}"),
+    ('{"timestamp": 0, "input_length": 1, "output_length": -3}', "output_length", f"-3 is not {COUNT}"),
     (
         '{"timestamp": 0, "input_length": 1, "output_length": 3, "hash_ids": ["a"]}',
         "hash_ids",
@@ -152,7 +153,7 @@ def test_every_bad_cell_of_a_csv_is_told_at_once(tmp_path: Path) -> None:
         read_trace(path)
     assert str(caught.value).split("\n") == [
         f'{path}:4: TIMESTAMP: SEA510: "yesterday" is not a date and time',
-        f'{path}:4: ContextTokens: SEA510: "many" is not a whole number from 0',
+        f'{path}:4: ContextTokens: SEA510: "many" is not a whole number from 0 to 1,000,000,000',
         f"{path}:5: GeneratedTokens: SEA510: missing",
     ]
 

@@ -12,17 +12,21 @@ from seatrial_base.errors import BenchError
 from seatrial_base.findings import Finding, Place
 from seatrial_load.aws.cloudwatch import LATE_S, Measured
 from seatrial_load.documents.progress import TrialProgress
-from seatrial_load.documents.request import Gate, Load
+from seatrial_load.documents.request import Gate, Load, Objective
 from seatrial_load.documents.result import LiveProof, ServiceOverhead
 from seatrial_load.documents.stop import Stop, StopReason
+from seatrial_load.metrics.aggregate import tally_of
+from seatrial_load.search import NextLevel
 from seatrial_load.trial import finalize
 from seatrial_load.trial.dependencies import Tools
 from seatrial_load.trial.finalize import conclude_trial, distinct_levels
+from seatrial_load.trial.steps import add_level
 from tests.load.conftest import lagging
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from seatrial_load.decode.response import RequestRecord
     from seatrial_load.documents.request import Manner, TrialRequest
     from seatrial_load.documents.result import LevelResult, TrialResult
 
@@ -367,3 +371,28 @@ class TestComparedWithTheLastRelease:
         assert now.comparison is not None
         assert (now.comparison.status, now.comparison.because, now.comparison.changes) == ("incomparable", because, ())
         assert "regression" not in now.verdict.because
+
+
+@pytest.mark.parametrize("up_to", [None, 1])
+def test_a_level_beyond_the_error_bound_misses_and_no_knee_is_there(
+    trial_request: MakeRequest, record: Callable[..., RequestRecord], after: After, up_to: int | None
+) -> None:
+    slow = Objective(metric="ttft_ms", statistic="p95", bound=500.0, sense="at_most")
+    gate = Gate(max_error_rate=0.01, max_error_rate_up_to=up_to)
+    request = trial_request(gate_concurrency=1, copy_count=1, gate=gate, objectives=(slow,))
+    progress = progress_of((), stopped=None)
+    for concurrency, failures in ((1, 0), (8, 11)):
+        failed = record(error="throttled", last_token_s=None, output_tokens=None, output_tokens_from=None)
+        tally = tally_of(
+            [record()] * (40 - failures) + [failed] * failures, concurrency=concurrency, objectives=(slow,)
+        )
+        progress = add_level(request, progress, NextLevel(concurrency=concurrency, because=""), tally)
+    result = ended(request, progress.levels)
+    missed = "error_rate 27.50 % exceeds 1.00 % at concurrency 8 per copy"
+    assert [level.misses for level in result.levels] == [(), (missed,)]
+    assert (result.knees[0].concurrency or 8) < 8
+    assert result.target_concurrency_per_copy < 8
+    assert (result.target_detector, result.verdict.status) == ("slo", "pass" if up_to else "fail")
+    # Though no level meets it, the fallback is not above the load that surely misses it.
+    alone = ended(replace(request, fallback_target_concurrency=99.0), progress.levels[1:])
+    assert alone.target_concurrency_per_copy == 8.0
