@@ -53,13 +53,16 @@ def predict_command(
     if strict or not any(row.spec for row in load_rows):
         refuse_problems(load_rows)
     table = answered(columns, load_rows, form, load)
+    note = f"{table.unanswered:,} of {len(table.rows):,} rows can't be predicted"
+    if strict and table.unanswered:
+        hint = "without `--strict` their `predicted_limit` says why, as `does not fit`"
+        raise SpecError.of("SEA224", note, hint=hint, where=where)
     if output_format == "csv":
         show_text(predictions_csv(table))
     else:
         show_json_text(as_json(table))
     if table.unanswered:
-        note = f"{table.unanswered:,} of {len(table.rows):,} rows can't be predicted: see predicted_error"
-        console(stderr=True).print(note)
+        console(stderr=True).print(f"{note}: see predicted_error and predicted_limit")
 
 
 def _read(rows: str) -> tuple[bytes, str]:

@@ -119,6 +119,18 @@ def test_a_row_that_can_not_be_predicted_says_why_beside_those_that_can(predict:
     assert [row["output_tok_s"] for row in (answered, other)] == ["17", "18"]
 
 
+def test_a_row_without_a_number_counts_and_a_strict_run_refuses_it(predict: Predict) -> None:
+    text = (
+        "model,instance_type,tp_degree,input_tokens,output_tokens,concurrency\nLlama 2 70B,ml.g5.2xlarge,1,256,256,8\n"
+    )
+    done, strict = predict("-", stdin=text), predict("-", "--strict", stdin=text)
+
+    assert (done.returncode, strict.returncode, strict.stdout) == (0, 2, "")
+    assert "does not fit" in done.stdout
+    assert done.stderr.startswith("1 of 1 rows can't be predicted")
+    assert "SEA224: 1 of 1 rows can't be predicted" in strict.stderr
+
+
 def test_a_strict_run_writes_nothing_when_one_row_is_wrong(predict: Predict) -> None:
     done = predict("-", "--strict", stdin=MIXED)
 

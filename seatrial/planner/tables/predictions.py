@@ -413,7 +413,7 @@ class CsvTable:
     Attributes:
         columns: Those that came, then those of the prediction.
         rows: Cells by column.
-        unanswered: Rows that could not be predicted; their `predicted_error` says why.
+        unanswered: Rows without a number; their `predicted_error` or `predicted_limit` says why.
     """
 
     columns: tuple[str, ...]
@@ -433,7 +433,7 @@ def answered(columns: Sequence[str], rows: Sequence[CsvRow], form: Form, load: L
     written_before = (*PREDICTED, *STEADY, *OPEN, ENGINE, OPTIMIZATION, NOTE, ERROR)
     stale = dict.fromkeys(name for name in written_before if name in kept)
     written = tuple({**row.cells, **stale, **_cells(row, form, load)} for row in rows)
-    return CsvTable(kept, written, sum(row.spec is None for row in rows))
+    return CsvTable(kept, written, sum(row.get(PREDICTED[0]) is None for row in written))
 
 
 def _cells(row: CsvRow, form: Form, load: Load) -> dict[str, Cell]:
