@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -75,24 +75,19 @@ def quality_command(
     could not be measured. The first interruption keeps the suites and answers so far, the second ends it at once.
     """
     from seatrial.cli.support.files import check_outputs, spec_inputs
-    from seatrial.quality.suites import (
-        SuiteRequest,
-        check_least,
-        check_tolerance,
-        compare_suites,
-        measure_suites,
-        read_suites,
-        suite_name,
-    )
-    from seatrial_base.terminal import INTERRUPTED, end_when_interrupted
+    from seatrial.quality.suites import SuiteRequest, measure_suites, read_suites
+    from seatrial_base.terminal import end_when_interrupted
 
     end_when_interrupted()
     names = [name.strip() for name in suite.split(",") if name.strip()]
     bounds, problems = _bounds(at_least or (), names)
-    if tolerance is not None and baseline is None:
-        problems.append(Finding(RULE, Place.at(WHERE, "--tolerance"), "needs --baseline"))
-    if url and (spec or environment):
-        problems.append(Finding(RULE, Place.at(WHERE, "--url"), "can't be combined with SPEC or --environment"))
+    contradictions = {
+        ("--tolerance", "needs --baseline"): tolerance is not None and baseline is None,
+        ("--url", "can't be combined with SPEC or --environment"): bool(url and (spec or environment)),
+    }
+    problems += [
+        Finding(RULE, Place.at(WHERE, option), text) for (option, text), holds in contradictions.items() if holds
+    ]
     if problems:
         raise SpecError(problems)
     check_outputs(
@@ -122,25 +117,42 @@ def quality_command(
     _show(result)
     _write(result, output)
     if is_interrupted:
-        typer.echo("".join(f"{each}\n" for each in unmeasured), nl=False, err=True)
-        parts = {each.name: each.undecided if each.interrupted else "; measured" for each in result.suites}
-        outcomes = (f"{each} {parts.get(each, '; not measured')[2:]}" for each in map(suite_name, names))
-        typer.echo(f"the run is incomplete and decides nothing: {', '.join(outcomes)}")
-        raise typer.Exit(INTERRUPTED)
-    checks = [*check_least(result, bounds)]
-    compared = None
+        _end_incomplete(result, unmeasured, names)
+    is_proven = _judge(result, bounds, before, tolerance)
+    if unmeasured:
+        raise BenchError(unmeasured)
+    if not is_proven:
+        raise typer.Exit(FAILED)
+
+
+def _end_incomplete(result: SuitesResult, unmeasured: Sequence[Finding], names: Sequence[str]) -> NoReturn:
+    """Say what an interrupted run measured, and end: it decides nothing."""
+    from seatrial.quality.suites import suite_name
+    from seatrial_base.terminal import INTERRUPTED
+
+    typer.echo("".join(f"{each}\n" for each in unmeasured), nl=False, err=True)
+    parts = {each.name: each.undecided if each.interrupted else "; measured" for each in result.suites}
+    outcomes = (f"{each} {parts.get(each, '; not measured')[2:]}" for each in map(suite_name, names))
+    typer.echo(f"the run is incomplete and decides nothing: {', '.join(outcomes)}")
+    raise typer.Exit(INTERRUPTED)
+
+
+def _judge(
+    result: SuitesResult, bounds: Mapping[str, float], before: SuitesResult | None, tolerance: float | None
+) -> bool:
+    """Show bounds and comparison; return whether each bound is proven and nothing is proven worse."""
+    from seatrial.quality.suites import check_least, check_tolerance, compare_suites
+
+    checks, is_worse = [*check_least(result, bounds)], False
     if before is not None and result.suites:
         compared = compare_suites(before, result)
         show_comparison(compared, "baseline", result.endpoint)
+        # With a tolerance its proof decides, whatever else the difference is.
+        is_worse = tolerance is None and bool(compared.worse)
         checks += check_tolerance(result, compared, tolerance) if tolerance is not None else ()
     for _, sentence in checks:
         typer.echo(sentence)
-    if unmeasured:
-        raise BenchError(unmeasured)
-    # With a tolerance its proof decides, whatever else the difference is.
-    is_worse = compared is not None and tolerance is None and bool(compared.worse)
-    if is_worse or not all(met for met, _ in checks):
-        raise typer.Exit(FAILED)
+    return not is_worse and all(met for met, _ in checks)
 
 
 def _trial(
