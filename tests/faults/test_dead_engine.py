@@ -81,7 +81,8 @@ def test_of_two_copies_one_dies(trials: Trials, doomed: Doomed) -> None:
     result = trials.run(in_the_middle(pid), request=request)
     level = result.levels[-1]
     assert (level.requests, trials.hit) == (32, 1)
-    assert 16 <= level.succeeded <= 32
+    # A dead copy fails at once and so draws requests, until the endpoint notices: how many depends on the machine.
+    assert 8 <= level.succeeded <= 32
     assert set(level.errors) <= {"model_error"}
     assert (result.live.proven, result.live.copy_count) == (False, 1)
     assert result.verdict.status == "fail"

@@ -20,6 +20,7 @@ from seatrial_load.documents.progress import TrialProgress
 from seatrial_load.documents.request import Objective
 from seatrial_load.documents.result import OverloadResult, Verdict
 from seatrial_load.documents.stop import Stop, StopReason
+from seatrial_load.health import client_health
 from seatrial_load.trial import finalize, preflight
 from seatrial_load.trial.budget import left_s
 from seatrial_load.trial.dependencies import Tools
@@ -255,6 +256,7 @@ def test_any_server_is_proved_or_refuted_in_one_line_and_by_the_exit_code(
     bounds = OverloadBounds(least_s=0.8, most_s=0.8, refusal_ms=1_000, recovery_s=0.5)
     monkeypatch.setattr(finalize, "measure_overload", partial(measure_overload, bounds=bounds))
     monkeypatch.setattr(preflight, "calibrate_client", lambda: None)
+    monkeypatch.setattr(client_health, "HARMLESS_MS", 1_000.0)  # so is the client's own lateness
     with answering(queue) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
         thread.start()
