@@ -20,7 +20,7 @@ def predict_command(
         typer.Option(
             "--engine",
             metavar="FAMILY-VERSION",
-            help="Engine of rows that name none, as `lmi-15`; by default the newest LMI.",
+            help="Engine of rows that name none, as `lmi-15`; by default the planner's LMI.",
         ),
     ] = "lmi",
     load: Annotated[

@@ -18,6 +18,7 @@ from seatrial.planner.predict.copy_model import tokens_per_step
 from seatrial_base.catalog import bands
 from seatrial_base.catalog.bands import BAND_CELLS, BandPlace
 from seatrial_base.catalog.config_json import unplanned_feature
+from seatrial_base.catalog.engine_versions import read_version
 from seatrial_base.catalog.engines import release_of
 from seatrial_base.units import counted
 
@@ -74,7 +75,10 @@ def band_of(
             shape=bands.shape_of(architecture),
         )
         release = release_of(engine.family, version)
-        new: tuple[Facet, ...] = ("release",) if bands.release_is_new(place.engine, release) else ()
+        # A build that tells no bundle may have any release: no row is known to have it.
+        is_unknown = engine.family == "lmi" and release is None and read_version("lmi", version) is not None
+        is_new = is_unknown or bands.release_is_new(place.engine, release)
+        new: tuple[Facet, ...] = ("release",) if is_new else ()
         earned = earned_band(place, BAND_CELLS.rows, bands.MEASURED_PLACES.rows, new)
         if earned is not None:
             return earned if speculation is None else _drafted(earned, speculation, instance.accelerator)

@@ -12,8 +12,9 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Literal, get_args
 
 from seatrial.planner.tables import options, published_names
-from seatrial_base.catalog.engine_versions import newest_lmi
 from seatrial_base.catalog.engines import Family, find_engine
+from seatrial_base.catalog.images import resolve_image
+from seatrial_base.catalog.jumpstart import HOME
 from seatrial_base.catalog.models import nearest_models, resolve_model, sister_model, unsupported_format
 from seatrial_base.errors import SpecError
 from seatrial_base.field_facts import made_of
@@ -57,7 +58,7 @@ REQUIRED = ("model", "instance_type", "input_tokens", "output_tokens", "concurre
 RATE = "rate_per_s"
 _MOST_PER_S = 100_000.0
 _STARTS: tuple[Start, ...] = get_args(Start)
-DEFAULT_ENGINE = "lmi"  # the planner's first choice, in the newest version that the catalog knows
+DEFAULT_ENGINE = "lmi"  # the planner's first choice, in the version that it takes
 _READ_APART = {"tp_degree", "concurrency", *options.SPELLINGS}
 
 
@@ -458,8 +459,8 @@ def read_engine(text: str) -> NamedEngine:
     """
     named = published_names.read_engine_name(text)
     if text == DEFAULT_ENGINE:
-        newest = str(newest_lmi())
-        return published_names.NamedEngine(find_engine("lmi", newest), newest)
+        planned = resolve_image("lmi", None, HOME).build.version
+        return published_names.NamedEngine(find_engine("lmi", planned), planned)
     engine = published_names.read_engine_version(*named) if named and named[1] else None
     if engine is not None:
         return engine

@@ -247,3 +247,12 @@ def test_each_model_has_one_family(hub_id: str, family: str) -> None:
 
     assert architecture is not None
     assert family_of(architecture) == family
+
+
+def test_a_build_of_lmi_that_tells_no_bundle_is_no_surer_than_one_whose_release_nobody_measured() -> None:
+    architecture, instance = find_model("Qwen/Qwen3-32B"), find_instance("ml.p5.4xlarge")
+    assert architecture is not None
+    assert instance is not None
+    known, unknown = (band_of(find_engine("lmi", each), each, architecture, instance) for each in ("28", "29"))
+
+    assert (unknown.latency, unknown.extrapolated) == (known.latency, True)

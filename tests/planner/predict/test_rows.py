@@ -21,8 +21,8 @@ from seatrial.planner.tables.predictions import (
     predictions_csv,
 )
 from seatrial.planner.tables.rows import RowSpec, read_engine, read_rows, refuse_problems
-from seatrial_base.catalog.engine_versions import newest_lmi
 from seatrial_base.catalog.engines import find_engine
+from seatrial_base.catalog.images import resolve_image
 from seatrial_base.catalog.instances import find_instance
 from seatrial_base.errors import SpecError
 
@@ -430,11 +430,12 @@ class TestLevelsOfATrial:
         assert (high["predicted_limit"], high["predicted_ttft_mean_ms"]) == ("endless queue", "")
         assert float(high["predicted_throughput_tok_s"]) < 60 * 200
 
-    def test_the_engine_of_a_row_that_names_none_is_the_newest_lmi_and_written(self) -> None:
+    def test_the_engine_of_a_row_that_names_none_is_the_planners_and_written(self) -> None:
         columns, rows = read_rows(table(ROW), "rows.csv")
         (row,) = answered(columns, rows, "simulation").rows
 
-        assert str(row["predicted_engine"]).startswith(f"lmi {newest_lmi()}")
+        planned = resolve_image("lmi", None, "us-east-1").build.lmi
+        assert str(row["predicted_engine"]).startswith(f"lmi {planned} (vLLM 0.")
 
     @pytest.mark.parametrize(
         ("cells", "problem"),
