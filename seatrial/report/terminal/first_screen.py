@@ -219,7 +219,8 @@ def _warned(warnings: Sequence[str], room: int) -> str:
         text = f"{count}: {' '.join(warnings[:kept])}{more}"
         if _height([("", text)]) <= room:
             return text
-    return shorten(f"{count}: {warnings[0]}", max(1, room) * (COLUMNS - _NAME_COLUMNS), placeholder="…")
+    width = max(1, room) * (COLUMNS - _NAME_COLUMNS)
+    return shorten(f"{count}: {warnings[0]}", width, placeholder="… --section warnings")
 
 
 def plans_view(plans: Sequence[tuple[Plan, LoadedSpec]]) -> RenderableType:

@@ -229,6 +229,7 @@ class TemplateSandbox(ImmutableSandboxedEnvironment):
         return value
 
     def _counted(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a function whose arguments and result count against the limits."""
 
         def counted(*args: object, **kwargs: object) -> object:
             for value in (*args, *kwargs.values()):
