@@ -39,7 +39,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from seatrial.planner.predict.copy_model import drafting_copy
-from seatrial.planner.predict.memory import embedding_params, experts_bytes, weights_bytes
+from seatrial.planner.predict.memory import BYTES_16BIT, embedding_params, experts_bytes, weights_bytes
 from seatrial_base.catalog import operators, precision
 from seatrial_base.catalog.operators import find_operator
 from seatrial_base.catalog.precision import find_precision
@@ -50,12 +50,11 @@ if TYPE_CHECKING:
     from seatrial_base.catalog.operators import Link, Operator
 
 
-_REFERENCE_HEAD_DIM = 128
+_REFERENCE_HEAD_DIM = 128  # of Llama 2 7B, on which TGI's attention latency was fitted
 _REFERENCE_BYTES_S = 600e9 / 80  # memory bandwidth per multiprocessor of the A10G, where the latency was fitted
-_BYTES_16BIT = 2
 _PRODUCTS = 4  # of a dense layer: queries with keys and values, output, up with gate, down
 _LATENT_PRODUCTS = 6  # with multi-head latent attention: both are projected down and up again
-_MLP_PRODUCTS = 2
+_MLP_PRODUCTS = 2  # up with gate, down
 _EXPERT_MATRICES = 3  # up, gate, down
 # An assumption near public runs of Qwen3 mixtures (test_neuron.py): columns of an expert on a NeuronCore.
 _FULL_COLUMNS = 300
@@ -324,7 +323,7 @@ def _dynamic_costs(copy: Copy) -> Costs:
     expert_params = shape.expert_params * _chosen(shape) if shape.experts else 0.0
     body = shape.params_active - embedding_params(shape) - expert_params
     head = shape.vocab * shape.hidden_size
-    vectors_s = shape.layers * _VECTOR_PASSES * _BYTES_16BIT * shape.hidden_size / hardware.memory_bandwidth_bytes_s
+    vectors_s = shape.layers * _VECTOR_PASSES * BYTES_16BIT * shape.hidden_size / hardware.memory_bandwidth_bytes_s
     return Costs(
         host=0.0 if constants.cuda_graphs else launch,
         prompt_host=launch,
@@ -431,7 +430,7 @@ def _read_bytes(copy: Copy) -> tuple[float, float]:
     shape = copy.architecture
     of_layers = 0 if shape.experts else shape.params_total - shape.params_active
     of_input = 0 if shape.tied_embeddings else shape.vocab * shape.hidden_size
-    looked_up = (of_layers + of_input) * _BYTES_16BIT
+    looked_up = (of_layers + of_input) * BYTES_16BIT
     experts = experts_bytes(shape, copy.quantization)
     return weights_bytes(shape, copy.quantization) - looked_up - experts, experts
 
@@ -479,7 +478,7 @@ def _all_reduces(copy: Copy, reduces: int) -> tuple[AllReduces, ...]:
             link=link,
             least_times=fixed * every * factor,
             token_times=marginal * every * factor,
-            token_bytes=_BYTES_16BIT * copy.architecture.hidden_size,
+            token_bytes=BYTES_16BIT * copy.architecture.hidden_size,
             hops_s=fixed * every * link.hop_s * (copy.degree - 1),
         ),
     )

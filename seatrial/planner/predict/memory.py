@@ -32,14 +32,14 @@ if TYPE_CHECKING:
     from seatrial_base.catalog.speculation import Draft
     from seatrial_lint.engines.engine_options import Lora
 
-BYTES_16BIT = 2
-KEYS_AND_VALUES = 2
+BYTES_16BIT = 2  # of a number of 16 bits
+KEYS_AND_VALUES = 2  # the two halves of the KV cache
 # An assumption: the widest moment of a layer holds about this many vectors of the hidden size for each prompt token:
 # residual and norm whole on every accelerator; queries, keys and values, attention's output and both halves of the
 # gated MLP sharded.
 _WHOLE_VECTORS = 3
+_SHARDED_VECTORS = 9  # likewise
 _USUAL_RANK = 16  # vLLM's default of max_lora_rank
-_SHARDED_VECTORS = 9
 
 
 def served_by(engine: Engine, architecture: Architecture) -> Architecture:

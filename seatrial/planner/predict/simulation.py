@@ -43,7 +43,7 @@ _ENOUGH: Final = 384  # requests of lengths that differ: twelve times their dist
 
 SEED: Final = "level 0"  # as the first level of a trial
 _FILLING: Final = 2.0  # times a request takes alone, until as many are in flight as there will be
-_FEWEST_FILLING, _MOST_FILLING = 32, 1_024
+_FEWEST_FILLING, _MOST_FILLING = 32, 1_024  # requests of that, whatever the load is
 
 AT_RANDOM: Final = Poisson()
 """A Poisson process: users who know nothing of each other."""

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
-from seatrial.planner.predict.band import DATA_PARALLEL, band_of, doubted, widened
+from seatrial.planner.predict.band import DATA_PARALLEL, band_of, doubted
 
 if TYPE_CHECKING:
     from seatrial.documents.prediction import Band, MemoryFit
@@ -249,4 +249,4 @@ def band_for(demand: Demand, engine_version: str, candidate: Candidate) -> Band:
     )
     # A calibrated deployment was measured as it is split: nothing is in doubt then.
     doubts = (DATA_PARALLEL,) if candidate.copy.attention_data_parallel_degree > 1 and not band.points else ()
-    return doubted(widened(band, demand.architecture), doubts)
+    return doubted(band, doubts)

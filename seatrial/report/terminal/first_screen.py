@@ -12,7 +12,7 @@ from rich.console import Group
 from rich.text import Text
 
 from seatrial.documents.plan import STAND_IN, hardware_words
-from seatrial.report.planned import edges, met_words
+from seatrial.report.planned import edges, measure_first, met_words
 from seatrial.report.terminal.tables import narrow_usd, table_view, whole_percent
 from seatrial.specs.prices import CONDITIONS, PURCHASES
 from seatrial_base.catalog.images import IMAGES
@@ -180,6 +180,8 @@ def first_screen(plan: Plan, loaded: LoadedSpec) -> RenderableType:
             "none": "none: the spec bounds no latency",
         }[slo_state(plan, loaded)]
         lines.append(("SLO", f"{words}; band ±{whole_percent(plan.band.latency)} ({kind})"))
+    if unsure := measure_first(plan, loaded):
+        lines.append(("measure", unsure))
     lines.append(("runner-up", _runner_up(plan)))
     if unpriced := _unpriced_winner(plan):
         lines.append(("unpriced", unpriced))

@@ -8,7 +8,7 @@ from rich.console import Group
 from rich.text import Text
 
 from seatrial.documents.plan import Decision, Image
-from seatrial.report.planned import band_text, side_lines
+from seatrial.report.planned import band_text, measure_first, side_lines
 from seatrial.report.terminal.first_screen import first_screen, warnings_of
 from seatrial.report.terminal.tables import heading, narrow_usd, table_view, whole_percent
 from seatrial.specs.prices import CONDITIONS, PURCHASES
@@ -361,11 +361,12 @@ def _memory_parts(plan: Plan, loaded: LoadedSpec) -> Iterator[RenderableType]:
 
 
 def _alternative_parts(plan: Plan, loaded: LoadedSpec) -> Iterator[RenderableType]:
-    del loaded
     if plan.pareto:
         yield pareto_view(plan)
     if sides := "\n".join(side_lines(plan)):
         yield Text(f"\n{sides}")
+    if unsure := measure_first(plan, loaded):
+        yield Text(f"\nMeasure {unsure}")
     if plan.probe is not None:
         yield Text(f"\nWorth a probe: {plan.probe.because}")
     for proposal in plan.proposals:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial.documents.plan import Proposal
+from seatrial.report.planned import measure_first
 from seatrial.report.terminal.first_screen import MOST_LINES, fitted, gate_point, load_tok_s, slo_state, warnings_of
 from seatrial.report.terminal.plan import SECTIONS, plan_view
 from seatrial.specs.endpoint import EndpointSpec
@@ -88,6 +89,19 @@ def test_the_slo_is_met_at_risk_or_missed_by_the_band(plan: Plan, loaded: Loaded
     for state, bound in bounds.items():
         assert slo_state(plan, with_slo(loaded, tpot_ms={"p95": bound})) == state
     assert slo_state(plan, with_slo(loaded)) == "none"
+
+
+def test_a_wide_band_asks_to_be_measured_first(plan: Plan, loaded: LoadedSpec, shown: Shown) -> None:
+    def rows_of(share: float) -> dict[str, str]:
+        band = plan.band.model_copy(update={"throughput": share, "latency": 0.1})
+        return lines_of(shown(plan_view(plan.model_copy(update={"band": band}), loaded)))
+
+    spec, gate = loaded.path.as_posix(), plan.gate_concurrency_per_copy.value
+    wide = plan.model_copy(update={"band": plan.band.model_copy(update={"latency": 0.36}), "safer": None})
+    command = f"seatrial probe {spec} -e {loaded.environment.name} --level {gate}"
+    assert measure_first(wide, loaded) == f"first, since the band is ±36 %: {command}"
+    assert "measure" not in rows_of(0.35)
+    assert rows_of(0.36)["measure"].startswith("first, since the band is ±36 %: seatrial")
 
 
 def test_the_throughput_is_that_of_all_copies(plan: Plan) -> None:
