@@ -108,7 +108,7 @@ def _compared(demand: Demand, instance: Instance) -> InstanceComparison:
             usd_per_million_output_tokens=None,
             blended_usd_per_million_tokens=None,
             fits=False,
-            because=because,
+            because=f"{because}{instance.unknown_there}",
         )
     estimates = [_estimated(candidate) for candidate in fitting]
     best = max(estimates, key=lambda each: (each.tok_s, -each.candidate.degree))
@@ -159,7 +159,7 @@ def _instance_row(demand: Demand, best: _Loaded, why: str) -> InstanceComparison
         usd_per_million_output_tokens=None if per_million is None else round(per_million, 4),
         blended_usd_per_million_tokens=None if per_million is None else round(blended(per_million), 4),
         fits=True,
-        because=why,
+        because=f"{why}{instance.unknown_there}",
     )
 
 
@@ -483,6 +483,7 @@ def _verdict(demand: Demand, result: SearchResult, judged: FeasibleCandidate | R
     else:
         chosen = f"Chosen: {best.candidate}."
         because = f"{why_outdone(best.score, judged.score, demand.endpoint.objective)} {chosen}"
+    because += candidate.instance.unknown_there
     return DegreeVerdict(
         instance_type=candidate.instance.instance_type,
         tensor_parallel_degree=candidate.degree,

@@ -152,7 +152,7 @@ def derive_limits(chosen: Chosen) -> DerivedLimits:
                 f"{each.rule}: {each.message}."
                 for each in router_findings(chosen.loaded, best.at_gate.e2e_latency_ms.p95)
             ),
-            *price_warnings(chosen.best.candidate.instance, chosen.loaded.environment.region),
+            *price_warnings(chosen.best.candidate.instance, chosen.loaded),
             *purchase_warnings(chosen.best.candidate.instance, chosen.loaded.environment.purchase),
         ),
     )

@@ -138,7 +138,7 @@ def _best_of(demand: Demand, estimates: Sequence[Estimate]) -> FeasibleCandidate
 
 def _may_gain(demand: Demand, instance: Instance, best: FeasibleCandidate, quantization: str) -> bool:
     """Tell whether an instance type supports a quantization and, where cost counts, could beat the plan."""
-    if not computes_in(instance, quantization):
+    if not computes_in(instance, quantization) or instance.is_offered < best.candidate.instance.is_offered:
         return False
     if instance == best.candidate.instance:
         return True
@@ -193,7 +193,7 @@ def doubt(demand: Demand, result: SearchResult, band_of: Callable[[Candidate], B
         return None
     sizes = [
         size
-        for candidate in result.fitted
+        for candidate in _as_offered(result)
         for size in _sizes(demand, candidate, 0.0, price * (1 - LEAST_SAVING))
         if not _hopeless(demand, size, band_of(candidate))
     ]
@@ -216,7 +216,7 @@ def safer(
         return None
     sizes = [
         size
-        for candidate in result.fitted
+        for candidate in _as_offered(result)
         for size in _sizes(demand, candidate, price, price * _MOST_SAFER_PRICE)
         if _may_reach(demand, size, band_of(candidate), wanted)
     ]
@@ -230,6 +230,12 @@ def safer(
         if own is not None and own >= wanted:
             return size, own
     return None
+
+
+def _as_offered(result: SearchResult) -> Iterator[Candidate]:
+    """Yield what holds the model and is known to be offered in the region, as far as the plan is."""
+    chosen = result.ranked[0].candidate.instance
+    return (each for each in result.fitted if each.instance.is_offered >= chosen.is_offered)
 
 
 def _deciding_price(demand: Demand, result: SearchResult) -> float | None:

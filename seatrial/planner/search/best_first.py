@@ -52,12 +52,13 @@ def beats(other: Score, score: Score, *, earlier: bool) -> bool:
     return all(a <= b for a, b in zip(theirs, ours, strict=True)) and (theirs != ours or earlier)
 
 
-def _coordinates(score: Score) -> tuple[float, float, float]:
-    return score.usd_per_hour, score.ms_per_token_alone, -score.highest_tok_s
+def _coordinates(score: Score) -> tuple[float, ...]:
+    return not score.is_offered, score.usd_per_hour, score.ms_per_token_alone, -score.highest_tok_s
 
 
 def alternatives(ranked: Sequence[FeasibleCandidate]) -> tuple[Alternative, ...]:
     """Return the front of the feasible candidates, by price; the first of them is the chosen one."""
+    ranked = [feasible for feasible in ranked if feasible.score.is_offered >= ranked[0].score.is_offered]
     places = front([feasible.score for feasible in ranked])
     best = sorted(places, key=lambda place: (_coordinates(ranked[place].score), place))
     return tuple(alternative(ranked[place], chosen=place == 0) for place in best)
@@ -80,6 +81,7 @@ def alternative(feasible: FeasibleCandidate, *, chosen: bool = False) -> Alterna
 def ranking_order(candidate: Candidate, score: Score, goal: Goal, chance: float | None = None) -> Key:
     """Return what sorts deployments best first: the goal, then what else counts; the name where all is equal.
 
+    What is not known to be offered in the region comes last: a price there would be of no use.
     Of deployments at one price the one that is likelier to meet the SLO is the better buy. One whose chance is not
     known yet may be the likeliest.
     """
@@ -90,7 +92,7 @@ def ranking_order(candidate: Candidate, score: Score, goal: Goal, chance: float 
         "latency": (alone, price, highest),
         "throughput": (highest, price, alone),
     }[goal]
-    return key, candidate.instance.instance_type, candidate.degree
+    return (not score.is_offered, *key), candidate.instance.instance_type, candidate.degree
 
 
 def chance_step(chance: float | None) -> float:
@@ -139,6 +141,7 @@ def rejections(
             instance_type=feasible.candidate.instance.instance_type,
             tensor_parallel_degree=feasible.candidate.degree,
             usd_per_hour=known(feasible.score.usd_per_hour),
+            instance_count=feasible.instance_count,
             output_tok_s=round(feasible.score.output_tok_s, 1),
             because=_less_likely(best, feasible, goal) or why_outdone(best.score, feasible.score, goal),
             feasible=True,
@@ -163,7 +166,7 @@ def rejections(
 def _less_likely(best: FeasibleCandidate, other: FeasibleCandidate, goal: Goal) -> str:
     """Return why a deployment at the same price is not the best, where the chance to meet the SLO decides."""
     same_price = known(other.score.usd_per_hour) is not None and other.score.usd_per_hour == best.score.usd_per_hour
-    if goal != "cost" or not same_price or chance_step(other.chance) >= chance_step(best.chance):
+    if goal != "cost" or not same_price or other.score.is_offered < best.score.is_offered or chance_step(other.chance) >= chance_step(best.chance):
         return ""
     theirs, ours = (f"{100 * (each.chance or 0.0):.0f} %" for each in (other, best))
     return f"Same price, {theirs} to meet the SLO, against {ours} for the chosen one."
@@ -171,6 +174,8 @@ def _less_likely(best: FeasibleCandidate, other: FeasibleCandidate, goal: Goal) 
 
 def why_outdone(best: Score, other: Score, goal: Goal) -> str:
     """Return why a deployment that keeps every objective is not the best."""
+    if best.is_offered and not other.is_offered:
+        return "Meets the SLO, but is not known to be offered in the region; what is ranks first."
     if goal == "latency" and other.ms_per_token_alone > best.ms_per_token_alone:
         slower, faster = _distinct(other.ms_per_token_alone, best.ms_per_token_alone, decimals=1)
         return f"{slower} ms per token for a single request, against {faster} ms for the chosen one."

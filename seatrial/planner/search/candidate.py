@@ -68,6 +68,7 @@ class Score:
         usd_per_million_output_tokens: At the planned load; infinite when unknown.
         ms_per_token_alone: End-to-end latency of a single request over its output tokens.
         highest_tok_s: Of all copies loaded to their capacity.
+        is_offered: Whether the instance type is known to be offered in the environment's region.
     """
 
     usd_per_hour: float
@@ -75,6 +76,7 @@ class Score:
     ms_per_token_alone: float
     output_tok_s: float
     highest_tok_s: float
+    is_offered: bool = True
 
 
 @dataclass(frozen=True, slots=True)

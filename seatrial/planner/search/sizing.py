@@ -74,6 +74,7 @@ def cost_of(best: FeasibleCandidate, discount: float = 0.0) -> Cost:
         discount=discount,
         price_source=instance.price_source,
         price_date=instance.price_date,
+        price_region=instance.price_region if instance.has_other_price else None,
         savings_plan_usd_per_hour=None if saved is None else round(saved * best.instance_count, 4),
         purchase=instance.purchase,
         on_demand_usd_per_hour=None if listed is None else round(listed * best.instance_count, 4),
@@ -163,6 +164,7 @@ def score_of(demand: Demand, candidate: Candidate, load: LoadSpread, copy_highes
         ms_per_token_alone=candidate.alone.ms_per_token.mean,
         output_tok_s=load.output_tok_s,
         highest_tok_s=load.copy_count * copy_highest_tok_s,
+        is_offered=candidate.instance.is_offered,
     )
 
 

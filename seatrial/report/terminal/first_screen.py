@@ -14,7 +14,7 @@ from rich.text import Text
 from seatrial.documents.plan import STAND_IN, hardware_words
 from seatrial.report.planned import edges, met_words
 from seatrial.report.terminal.tables import narrow_usd, table_view, whole_percent
-from seatrial.specs.prices import CONDITIONS, PURCHASES
+from seatrial.specs.prices import CONDITIONS, PURCHASES, priced
 from seatrial_base.catalog.images import IMAGES
 from seatrial_base.catalog.instances import INSTANCES, find_instance
 from seatrial_base.catalog.precision import kept_quality
@@ -165,10 +165,13 @@ def first_screen(plan: Plan, loaded: LoadedSpec) -> RenderableType:
     lines.append(("model", (f"{model}\n{stand_in.rstrip('.')}" if stand_in else model)))
     lines.append(("load", f"{loaded.lengths.words}, {_turns(loaded)}{_traffic(loaded)}: {_throughput(plan, loaded)}"))
     longest = f"requests of at most {plan.max_model_len.value:,} tokens"
-    lines.append(("deployment", f"{deployment(plan)}; {longest}"))
+    known = find_instance(plan.instance_type.value)
+    is_offered = known is None or priced(known, loaded).is_offered
+    offer = "" if is_offered else f"; not known to be offered in {loaded.environment.region}"
+    lines.append(("deployment", f"{deployment(plan)}; {longest}{offer}"))
     if hosting := "\n".join(_hosting(plan, loaded)):
         lines.append(("hosting", hosting))
-    lines.append(("cost", _cost(plan)))
+    lines.append(("cost", _cost(plan, loaded.environment.region)))
     point = planned_point(plan)
     if point is not None:
         lines.append(("latency", "\n".join(_latencies(plan, loaded, point))))
@@ -356,7 +359,7 @@ def _traffic(loaded: LoadedSpec) -> str:
     return f"{load.requests_per_second:g} requests/s, {ARRIVALS[load.arrivals].timing}"
 
 
-def _cost(plan: Plan) -> str:
+def _cost(plan: Plan, region: str) -> str:
     cost = plan.cost
     if cost.usd_per_hour is None:
         return "unknown: this instance type has no known price"
@@ -367,6 +370,8 @@ def _cost(plan: Plan) -> str:
     per_token = "" if token is None else f", {usd(token)} per million output tokens"
     per_token += "" if cost.usd_per_session is None else f", {usd(cost.usd_per_session)} per session"
     paid = f"{usd(cost.usd_per_hour)}/h, ${cost.usd_per_hour * HOURS_PER_MONTH:,.0f}/month{off}{per_token}"
+    if cost.price_region is not None:
+        return f"price not known in {region} ({cost.price_region}: {paid})"
     if cost.purchase == "on_demand":
         return paid
     listed = cost.on_demand_usd_per_hour
@@ -429,7 +434,8 @@ def _runner_up(plan: Plan) -> str:
         price = f"{usd(theirs)}/h"
     else:
         price = f"{usd(theirs)}/h ({'+' if theirs >= ours else '-'}{usd(abs(theirs - ours))}/h)"
-    hardware = hardware_words(loser.instance_type, loser.tensor_parallel_degree)
+    count = f"{loser.instance_count} x " if loser.instance_count > 1 else ""
+    hardware = f"{count}{hardware_words(loser.instance_type, loser.tensor_parallel_degree)}"
     return f"{hardware}: {price}, {short(loser.output_tok_s)} output tok/s"
 
 

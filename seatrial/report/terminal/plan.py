@@ -106,7 +106,7 @@ def _amounts(cost: Cost, usd_per_hour: float) -> Iterator[str]:
 def _price(cost: Cost) -> str:
     off = f" less the spec's discount of {whole_percent(cost.discount)}" if cost.discount else ""
     kind = "List price" if cost.purchase == "on_demand" else "Price"
-    return f"{kind} of {cost.price_date}{off}, {cost.price_source}"
+    return f"{kind} of {cost.price_date}{off}, {cost.price_source}{cost.elsewhere}"
 
 
 def memory_view(fit: MemoryFit, tokens: int) -> RenderableType:

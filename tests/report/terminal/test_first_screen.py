@@ -72,6 +72,20 @@ def test_the_longest_request_is_shown(plan: Plan, loaded: LoadedSpec, shown: Sho
     assert row.endswith(f"; requests of at most {plan.max_model_len.value:,} tokens")
 
 
+def test_the_price_of_another_region_and_an_unknown_offer_are_said(
+    plan: Plan, loaded: LoadedSpec, shown: Shown
+) -> None:
+    place = loaded.environment.model_copy(update={"region": "me-south-1"})
+    cost = plan.cost.model_copy(update={"price_region": "us-east-1"})
+    there, elsewhere = replace(loaded, environment=place), plan.model_copy(update={"cost": cost})
+    rows, home = lines_of(shown(plan_view(elsewhere, there), width=200)), lines_of(shown(plan_view(plan, loaded), width=200))
+
+    assert rows["cost"] == f"price not known in me-south-1 (us-east-1: {home['cost']})"
+    assert rows["deployment"] == f"{home['deployment']}; not known to be offered in me-south-1"
+    section = " ".join(shown(plan_view(elsewhere, there, sections=("cost",)), width=200).split())
+    assert "(the price of us-east-1: this region's is not known)" in section
+
+
 def test_an_unknown_price_and_an_open_slo_are_said(plan: Plan, loaded: LoadedSpec, shown: Shown) -> None:
     cost = plan.cost.model_copy(update={"usd_per_hour": None})
     rows = lines_of(shown(plan_view(plan.model_copy(update={"cost": cost}), with_slo(loaded))))
@@ -186,6 +200,12 @@ def test_how_hours_are_bought_stands_below_their_price(plan: Plan, loaded: Loade
         "under a Savings Plan of 3 years without upfront payment: paid every hour of three years, used or not; $1.70/h "
         "on demand latency"
     ) in text
+
+
+def test_the_runner_up_has_its_instances(plan: Plan, loaded: LoadedSpec, shown: Shown) -> None:
+    rejected = plan.rejected[0].model_copy(update={"feasible": True, "instance_count": 2})
+    text = shown(plan_view(plan.model_copy(update={"rejected": (rejected,)}), loaded))
+    assert lines_of(text)["runner-up"].startswith(f"2 x {rejected.instance_type}, TP ")
 
 
 def test_without_a_rival_it_says_so(plan: Plan, loaded: LoadedSpec, shown: Shown) -> None:

@@ -40,6 +40,7 @@ class Instance(Sourced):
         savings_plan_usd_per_hour: Price per hour under a Savings Plan; `None` where no prices file gives one.
         purchase: How the environment buys instance hours of this type.
         purchase_usd_per_hour: Price per hour bought so; `None` on demand, and where no prices file gives it.
+        region: The Region that it is planned for; `None` for the catalog's own row.
     """
 
     instance_type: str
@@ -65,6 +66,25 @@ class Instance(Sourced):
     estimate_source: str | None = None
     purchase: Purchase = "on_demand"
     purchase_usd_per_hour: float | None = None
+    region: str | None = None
+
+    @property
+    def has_other_price(self) -> bool:
+        """Whether the price is another Region's, as none is known for this one."""
+        return self.usd_per_hour is not None and self.region not in {None, self.price_region}
+
+    @property
+    def is_offered(self) -> bool:
+        """Whether it is known to be offered for endpoints in its Region; what is not known may be offered too."""
+        offer = OFFERS.get(self.instance_type)
+        has_price = self.region in {None, self.price_region}
+        return has_price or (offer is not None and self.region in offer.regions)
+
+    @property
+    def unknown_there(self) -> str:
+        """What is not known of it in its Region, as sentences with a blank before each; empty where all is known."""
+        price = f" Its price in {self.region} is not known, {self.price_region}'s counts." if self.has_other_price else ""
+        return price if self.is_offered else f"{price} It is not known to be offered in {self.region}."
 
     @property
     def dtype(self) -> Literal["bf16", "fp16"]:
@@ -74,6 +94,17 @@ class Instance(Sourced):
 
 # Sorted by name.
 INSTANCES: Final = CatalogTable(Instance, "instances.json", key="instance_type")
+
+
+@dataclass(frozen=True, slots=True)
+class Offer(Sourced):
+    """The Regions where an instance type has a price of Hosting; others may offer it too."""
+
+    instance_type: str
+    regions: tuple[str, ...]
+
+
+OFFERS: Final = CatalogTable(Offer, "regions.json#instance_types", key="instance_type")
 
 
 def find_instance(instance_type: str) -> Instance | None:
