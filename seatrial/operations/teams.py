@@ -97,13 +97,14 @@ def locked_endpoint(loaded: LoadedSpec) -> TeamEndpoint:
         SpecError: When the lock can't be read, or was changed by hand.
     """
     plan = read_locked_plan(loaded, stale=True)
+    price, of_region = plan.cost.usd_per_hour, plan.cost.price_region
     return TeamEndpoint(
         team=team_of({**loaded.environment.tags, **loaded.endpoint.tags}),
         endpoint=loaded.endpoint.name,
         environment=loaded.environment.name,
         plan_digest=plan.digest,
-        usd_per_hour=plan.cost.usd_per_hour,
-        price_region=plan.cost.price_region,
+        usd_per_hour=price,
+        price_region=of_region,
     )
 
 

@@ -46,7 +46,7 @@ from seatrial_base.findings import Finding
 from seatrial_base.units import MS_PER_S, counted, hourly_words, tenths
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from seatrial.planner.resolve import Resolved
     from seatrial.planner.search.best_first import Key, SearchResult
@@ -191,7 +191,21 @@ def basis_of(loaded: LoadedSpec) -> Basis:
         workload=demand.lengths.words,
         discount=demand.discount,
         bands=bands,
+        unknown_there=_unknown_there(resolved.allowed, loaded.environment.region),
     )
+
+
+def _unknown_there(allowed: Sequence[Instance], region: str) -> str:
+    priced_elsewhere = [each for each in allowed if each.has_other_price]
+    places = " and ".join(sorted({str(each.price_region) for each in priced_elsewhere}))
+    not_offered = [each.instance_type for each in allowed if not each.is_offered]
+    sentences = []
+    if priced_elsewhere:
+        types = counted(len(priced_elsewhere), "type")
+        sentences.append(f"The price of {types} in {region} is not known: that of {places} counts.")
+    if not_offered:
+        sentences.append(f"Not known to be offered in {region}: {', '.join(not_offered)}.")
+    return " ".join(sentences)
 
 
 def types_at_load(loaded: LoadedSpec) -> tuple[TypeAtLoad, ...]:
@@ -427,17 +441,23 @@ def explain(
     instance = neuron.in_cores(priced(known_type, loaded))
     resolved, result = search_for(loaded, accept_slo_miss=accept_slo_miss, allow_unknown_price=allow_unknown_price)
     if instance in resolved.allowed:
-        return tuple(_verdict(resolved.demand, result, each) for each in Search(resolved.demand).on(instance))
-    return tuple(
-        each.model_copy(
-            update={
-                "won": False,
-                "stage": "allowed",
-                "because": f"Not in `instance_types`. If allowed: {_begun(each.because)}",
-            }
-        )
-        for each in _if_allowed(loaded, resolved, result, instance)
-    )
+        verdicts = [_verdict(resolved.demand, result, each) for each in Search(resolved.demand).on(instance)]
+    else:
+        is_left_out = neuron.is_neuron(instance) and not _names_types(loaded)
+        why = "AWS Neuron is planned only where `instance_types` names it" if is_left_out else "Not in `instance_types`"
+        verdicts = [
+            each.model_copy(
+                update={"won": False, "stage": "allowed", "because": f"{why}. If allowed: {_begun(each.because)}"}
+            )
+            for each in _if_allowed(loaded, resolved, result, instance)
+        ]
+    unknown = instance.unknown_there
+    return tuple(each.model_copy(update={"because": f"{each.because}{unknown}"}) for each in verdicts)
+
+
+def _names_types(loaded: LoadedSpec) -> bool:
+    serving, hosting, rails = loaded.endpoint.serving, loaded.endpoint.hosting, loaded.environment.guard_rails
+    return any(each is not None for each in (serving.instance_types, hosting.instance_pools, rails.instance_types))
 
 
 def _begun(sentence: str) -> str:
@@ -483,7 +503,6 @@ def _verdict(demand: Demand, result: SearchResult, judged: FeasibleCandidate | R
     else:
         chosen = f"Chosen: {best.candidate}."
         because = f"{why_outdone(best.score, judged.score, demand.endpoint.objective)} {chosen}"
-    because += candidate.instance.unknown_there
     return DegreeVerdict(
         instance_type=candidate.instance.instance_type,
         tensor_parallel_degree=candidate.degree,

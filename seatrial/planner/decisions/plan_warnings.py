@@ -42,7 +42,7 @@ def price_warnings(instance: Instance, loaded: LoadedSpec) -> tuple[str, ...]:
         unsure = f"SEA163: {name} is not known to be offered in {region}.{some if places else ''}"
         warnings.append(f"{unsure} `seatrial preflight` asks for the account's quota there.")
     if instance.usd_per_hour is None:
-        return (*warnings, f"SEA207: the price of {name} is unknown, so the cost is too. {_REFRESH}")
+        return (*warnings, f"SEA207: the price of {name} is unknown, so the cost is too.{instance.estimate} {_REFRESH}")
     if instance.price_component != "Hosting":
         what = _COMPONENTS.get(instance.price_component or "", f"of SageMaker {instance.price_component}")
         warnings.append(f"The price of {name} is {what} ({where}, {date}); its Hosting price is not public. {_REFRESH}")

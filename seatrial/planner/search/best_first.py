@@ -53,12 +53,12 @@ def beats(other: Score, score: Score, *, earlier: bool) -> bool:
 
 
 def _coordinates(score: Score) -> tuple[float, ...]:
-    return not score.is_offered, score.usd_per_hour, score.ms_per_token_alone, -score.highest_tok_s
+    return score.offer_is_unknown, score.usd_per_hour, score.ms_per_token_alone, -score.highest_tok_s
 
 
 def alternatives(ranked: Sequence[FeasibleCandidate]) -> tuple[Alternative, ...]:
     """Return the front of the feasible candidates, by price; the first of them is the chosen one."""
-    ranked = [feasible for feasible in ranked if feasible.score.is_offered >= ranked[0].score.is_offered]
+    ranked = [feasible for feasible in ranked if feasible.score.offer_is_unknown <= ranked[0].score.offer_is_unknown]
     places = front([feasible.score for feasible in ranked])
     best = sorted(places, key=lambda place: (_coordinates(ranked[place].score), place))
     return tuple(alternative(ranked[place], chosen=place == 0) for place in best)
@@ -92,7 +92,7 @@ def ranking_order(candidate: Candidate, score: Score, goal: Goal, chance: float 
         "latency": (alone, price, highest),
         "throughput": (highest, price, alone),
     }[goal]
-    return (not score.is_offered, *key), candidate.instance.instance_type, candidate.degree
+    return (score.offer_is_unknown, *key), candidate.instance.instance_type, candidate.degree
 
 
 def chance_step(chance: float | None) -> float:
@@ -138,10 +138,7 @@ def rejections(
     best = ranked[0]
     outdone = [
         Rejected(
-            instance_type=feasible.candidate.instance.instance_type,
-            tensor_parallel_degree=feasible.candidate.degree,
-            usd_per_hour=known(feasible.score.usd_per_hour),
-            instance_count=feasible.instance_count,
+            **{name: value for name, value in feasible.size.fields.items() if name in Rejected.model_fields},
             output_tok_s=round(feasible.score.output_tok_s, 1),
             because=_less_likely(best, feasible, goal) or why_outdone(best.score, feasible.score, goal),
             feasible=True,
@@ -166,7 +163,12 @@ def rejections(
 def _less_likely(best: FeasibleCandidate, other: FeasibleCandidate, goal: Goal) -> str:
     """Return why a deployment at the same price is not the best, where the chance to meet the SLO decides."""
     same_price = known(other.score.usd_per_hour) is not None and other.score.usd_per_hour == best.score.usd_per_hour
-    if goal != "cost" or not same_price or other.score.is_offered < best.score.is_offered or chance_step(other.chance) >= chance_step(best.chance):
+    if (
+        goal != "cost"
+        or not same_price
+        or other.score.offer_is_unknown > best.score.offer_is_unknown
+        or chance_step(other.chance) >= chance_step(best.chance)
+    ):
         return ""
     theirs, ours = (f"{100 * (each.chance or 0.0):.0f} %" for each in (other, best))
     return f"Same price, {theirs} to meet the SLO, against {ours} for the chosen one."
@@ -174,16 +176,17 @@ def _less_likely(best: FeasibleCandidate, other: FeasibleCandidate, goal: Goal) 
 
 def why_outdone(best: Score, other: Score, goal: Goal) -> str:
     """Return why a deployment that keeps every objective is not the best."""
-    if best.is_offered and not other.is_offered:
-        return "Meets the SLO, but is not known to be offered in the region; what is ranks first."
     if goal == "latency" and other.ms_per_token_alone > best.ms_per_token_alone:
         slower, faster = _distinct(other.ms_per_token_alone, best.ms_per_token_alone, decimals=1)
         return f"{slower} ms per token for a single request, against {faster} ms for the chosen one."
     if goal == "throughput" and other.highest_tok_s < best.highest_tok_s:
         fewer, more = _distinct(other.highest_tok_s, best.highest_tok_s)
         return f"At most {fewer} output tok/s, against {more} for the chosen one."
+    lacks = "is not known to be offered in the region; what is" * (other.offer_is_unknown > best.offer_is_unknown)
     if known(other.usd_per_hour) is None and known(best.usd_per_hour) is not None:
-        return "Meets the SLO, but its price is unknown; a known price ranks first."
+        lacks = lacks or "its price is unknown; a known price"
+    if lacks:
+        return f"Meets the SLO, but {lacks} ranks first."
     if goal == "cost_per_token" and other.usd_per_million_output_tokens > best.usd_per_million_output_tokens:
         theirs, ours = other.usd_per_million_output_tokens, best.usd_per_million_output_tokens
         return f"{usd(theirs)} per million output tokens at the planned load, against {usd(ours)} for the chosen one."

@@ -68,7 +68,7 @@ class Score:
         usd_per_million_output_tokens: At the planned load; infinite when unknown.
         ms_per_token_alone: End-to-end latency of a single request over its output tokens.
         highest_tok_s: Of all copies loaded to their capacity.
-        is_offered: Whether the instance type is known to be offered in the environment's region.
+        offer_is_unknown: Whether nobody knows that the environment's region offers the instance type.
     """
 
     usd_per_hour: float
@@ -76,7 +76,7 @@ class Score:
     ms_per_token_alone: float
     output_tok_s: float
     highest_tok_s: float
-    is_offered: bool = True
+    offer_is_unknown: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -164,7 +164,7 @@ def score_of(demand: Demand, candidate: Candidate, load: LoadSpread, copy_highes
         ms_per_token_alone=candidate.alone.ms_per_token.mean,
         output_tok_s=load.output_tok_s,
         highest_tok_s=load.copy_count * copy_highest_tok_s,
-        is_offered=candidate.instance.is_offered,
+        offer_is_unknown=not candidate.instance.is_offered,
     )
 
 

@@ -88,7 +88,7 @@ def first_instances_view(
     parts += [table_view(table_of(columns, cells)), Text(f"\n{reading}")]
     left_out = len(compared) - len(fitting)
     rows = [f"{more} more"] if more else []
-    rows += [f"{left_out} that do not hold the model"] if left_out else []
+    rows += [f"{left_out} that can't run the model"] if left_out else []
     parts.append(Text(f"--wide shows {', '.join((*rows, 'bands and all columns'))}."))
     return Group(*parts)
 
@@ -145,7 +145,7 @@ def statement(basis: Basis) -> str:
     off = f"list prices less {whole_percent(basis.discount)}" if basis.discount else "list prices"
     return (
         f"Predicted, not measured: {basis.workload}, {basis.engine} {basis.engine_version}, constants of "
-        f"{basis.constants}, {off}."
+        f"{basis.constants}, {off}.{f' {basis.unknown_there}' if basis.unknown_there else ''}"
     )
 
 

@@ -165,10 +165,7 @@ def first_screen(plan: Plan, loaded: LoadedSpec) -> RenderableType:
     lines.append(("model", (f"{model}\n{stand_in.rstrip('.')}" if stand_in else model)))
     lines.append(("load", f"{loaded.lengths.words}, {_turns(loaded)}{_traffic(loaded)}: {_throughput(plan, loaded)}"))
     longest = f"requests of at most {plan.max_model_len.value:,} tokens"
-    known = find_instance(plan.instance_type.value)
-    is_offered = known is None or priced(known, loaded).is_offered
-    offer = "" if is_offered else f"; not known to be offered in {loaded.environment.region}"
-    lines.append(("deployment", f"{deployment(plan)}; {longest}{offer}"))
+    lines.append(("deployment", f"{deployment(plan)}; {longest}{_offer(plan.instance_type.value, loaded)}"))
     if hosting := "\n".join(_hosting(plan, loaded)):
         lines.append(("hosting", hosting))
     lines.append(("cost", _cost(plan, loaded.environment.region)))
@@ -183,7 +180,7 @@ def first_screen(plan: Plan, loaded: LoadedSpec) -> RenderableType:
             "none": "none: the spec bounds no latency",
         }[slo_state(plan, loaded)]
         lines.append(("SLO", f"{words}; band ±{whole_percent(plan.band.latency)} ({kind})"))
-    lines.append(("runner-up", _runner_up(plan)))
+    lines.append(("runner-up", _runner_up(plan, loaded)))
     if unpriced := _unpriced_winner(plan):
         lines.append(("unpriced", unpriced))
     # The best buy is on top already.
@@ -362,7 +359,10 @@ def _traffic(loaded: LoadedSpec) -> str:
 def _cost(plan: Plan, region: str) -> str:
     cost = plan.cost
     if cost.usd_per_hour is None:
-        return "unknown: this instance type has no known price"
+        known = find_instance(plan.instance_type.value)
+        guess = None if known is None else known.estimated_usd_per_hour
+        estimate = "" if guess is None else f"; estimated {usd(guess * plan.instance_count.value)}/h"
+        return f"unknown: this instance type has no known price{estimate}"
     off = f" ({whole_percent(cost.discount)} discount)" if cost.discount else ""
     token = cost.usd_per_million_output_tokens
     planned = None if cost.purchase != "on_demand" else cost.savings_plan_usd_per_hour
@@ -421,7 +421,13 @@ def _throughput(plan: Plan, loaded: LoadedSpec) -> str:
     return f"{short(load_tok_s(plan))} output tok/s ±{whole_percent(plan.band.throughput)}{bound}"
 
 
-def _runner_up(plan: Plan) -> str:
+def _offer(instance_type: str, loaded: LoadedSpec) -> str:
+    known = find_instance(instance_type)
+    is_offered = known is None or priced(known, loaded).is_offered
+    return "" if is_offered else f"; not known to be offered in {loaded.environment.region}"
+
+
+def _runner_up(plan: Plan, loaded: LoadedSpec) -> str:
     """Name the next best: the first rejected deployment that meets the SLO, or else one of the Pareto front."""
     loser: Rejected | Alternative | None = next((one for one in plan.rejected if one.feasible), None)
     loser = loser or next((alternative for alternative in plan.pareto if not alternative.chosen), None)
@@ -436,7 +442,7 @@ def _runner_up(plan: Plan) -> str:
         price = f"{usd(theirs)}/h ({'+' if theirs >= ours else '-'}{usd(abs(theirs - ours))}/h)"
     count = f"{loser.instance_count} x " if loser.instance_count > 1 else ""
     hardware = f"{count}{hardware_words(loser.instance_type, loser.tensor_parallel_degree)}"
-    return f"{hardware}: {price}, {short(loser.output_tok_s)} output tok/s"
+    return f"{hardware}: {price}, {short(loser.output_tok_s)} output tok/s{_offer(loser.instance_type, loaded)}"
 
 
 def _proposal(proposal: Proposal, share: str = "") -> str:

@@ -78,7 +78,10 @@ def test_the_price_of_another_region_and_an_unknown_offer_are_said(
     place = loaded.environment.model_copy(update={"region": "me-south-1"})
     cost = plan.cost.model_copy(update={"price_region": "us-east-1"})
     there, elsewhere = replace(loaded, environment=place), plan.model_copy(update={"cost": cost})
-    rows, home = lines_of(shown(plan_view(elsewhere, there), width=200)), lines_of(shown(plan_view(plan, loaded), width=200))
+    rows, home = (
+        lines_of(shown(plan_view(elsewhere, there), width=200)),
+        lines_of(shown(plan_view(plan, loaded), width=200)),
+    )
 
     assert rows["cost"] == f"price not known in me-south-1 (us-east-1: {home['cost']})"
     assert rows["deployment"] == f"{home['deployment']}; not known to be offered in me-south-1"

@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Final, Literal
 
 from seatrial_base.catalog.rows import CatalogTable, Sourced
+from seatrial_base.units import usd
 
 Component = Literal["Hosting", "Training", "Studio", "unnamed"]
 # How instance hours are bought, as `purchase` of an environment names it.
@@ -81,9 +82,18 @@ class Instance(Sourced):
         return has_price or (offer is not None and self.region in offer.regions)
 
     @property
+    def estimate(self) -> str:
+        """What it may cost where its price is not known, with how that was estimated, after a blank; else empty."""
+        if self.usd_per_hour is not None or self.estimated_usd_per_hour is None:
+            return ""
+        return f" Estimated: {usd(self.estimated_usd_per_hour)} per hour for an instance ({self.estimate_source})."
+
+    @property
     def unknown_there(self) -> str:
-        """What is not known of it in its Region, as sentences with a blank before each; empty where all is known."""
-        price = f" Its price in {self.region} is not known, {self.price_region}'s counts." if self.has_other_price else ""
+        """What is not known of price and offer, as sentences with a blank before each; empty where all is known."""
+        price = self.estimate
+        if self.has_other_price:
+            price = f" Its price in {self.region} is not known, {self.price_region}'s counts."
         return price if self.is_offered else f"{price} It is not known to be offered in {self.region}."
 
     @property
@@ -97,14 +107,14 @@ INSTANCES: Final = CatalogTable(Instance, "instances.json", key="instance_type")
 
 
 @dataclass(frozen=True, slots=True)
-class Offer(Sourced):
+class HostingRegions(Sourced):
     """The Regions where an instance type has a price of Hosting; others may offer it too."""
 
     instance_type: str
     regions: tuple[str, ...]
 
 
-OFFERS: Final = CatalogTable(Offer, "regions.json#instance_types", key="instance_type")
+OFFERS: Final = CatalogTable(HostingRegions, "regions.json#instance_types", key="instance_type")
 
 
 def find_instance(instance_type: str) -> Instance | None:
