@@ -199,13 +199,10 @@ def _unknown_there(allowed: Sequence[Instance], region: str) -> str:
     priced_elsewhere = [each for each in allowed if each.has_other_price]
     places = " and ".join(sorted({str(each.price_region) for each in priced_elsewhere}))
     not_offered = [each.instance_type for each in allowed if not each.is_offered]
-    sentences = []
-    if priced_elsewhere:
-        types = counted(len(priced_elsewhere), "type")
-        sentences.append(f"The price of {types} in {region} is not known: that of {places} counts.")
-    if not_offered:
-        sentences.append(f"Not known to be offered in {region}: {', '.join(not_offered)}.")
-    return " ".join(sentences)
+    types = counted(len(priced_elsewhere), "type")
+    price = f"The price of {types} in {region} is not known: that of {places} counts." if places else ""
+    offer = f"Not known to be offered in {region}: {', '.join(not_offered)}." if not_offered else ""
+    return f"{price} {offer}".strip()
 
 
 def types_at_load(loaded: LoadedSpec) -> tuple[TypeAtLoad, ...]:
@@ -443,8 +440,10 @@ def explain(
     if instance in resolved.allowed:
         verdicts = [_verdict(resolved.demand, result, each) for each in Search(resolved.demand).on(instance)]
     else:
-        is_left_out = neuron.is_neuron(instance) and not _names_types(loaded)
-        why = "AWS Neuron is planned only where `instance_types` names it" if is_left_out else "Not in `instance_types`"
+        serving, hosting, rails = loaded.endpoint.serving, loaded.endpoint.hosting, loaded.environment.guard_rails
+        why = "Not in `instance_types`"
+        if not (serving.instance_types or hosting.instance_pools or rails.instance_types):
+            why = "AWS Neuron is planned only where `instance_types` names it"
         verdicts = [
             each.model_copy(
                 update={"won": False, "stage": "allowed", "because": f"{why}. If allowed: {_begun(each.because)}"}
@@ -453,11 +452,6 @@ def explain(
         ]
     unknown = instance.unknown_there
     return tuple(each.model_copy(update={"because": f"{each.because}{unknown}"}) for each in verdicts)
-
-
-def _names_types(loaded: LoadedSpec) -> bool:
-    serving, hosting, rails = loaded.endpoint.serving, loaded.endpoint.hosting, loaded.environment.guard_rails
-    return any(each is not None for each in (serving.instance_types, hosting.instance_pools, rails.instance_types))
 
 
 def _begun(sentence: str) -> str:

@@ -27,13 +27,7 @@ if TYPE_CHECKING:
 
 def price_warnings(instance: Instance, loaded: LoadedSpec) -> tuple[str, ...]:
     """Warn when price or offer in the region are unknown, or the price is not known to be that of Hosting."""
-    name, where, date, region = (
-        instance.instance_type,
-        instance.price_region,
-        instance.price_date,
-        loaded.environment.region,
-    )
-    warnings = []
+    name, where, region, warnings = instance.instance_type, instance.price_region, loaded.environment.region, []
     if not instance.is_offered:
         offer = OFFERS.get(name)
         # Those of the same part of the world first: data may be bound to it.
@@ -45,15 +39,16 @@ def price_warnings(instance: Instance, loaded: LoadedSpec) -> tuple[str, ...]:
         return (*warnings, f"SEA207: the price of {name} is unknown, so the cost is too.{instance.estimate} {_REFRESH}")
     if instance.price_component != "Hosting":
         what = _COMPONENTS.get(instance.price_component or "", f"of SageMaker {instance.price_component}")
-        warnings.append(f"The price of {name} is {what} ({where}, {date}); its Hosting price is not public. {_REFRESH}")
+        price = f"The price of {name} is {what} ({where}, {instance.price_date})"
+        warnings.append(f"{price}; its Hosting price is not public. {_REFRESH}")
     if instance.has_other_price:
         bounds = {"budget": loaded.endpoint.budget, "guard_rails": loaded.environment.guard_rails}
         named = [f"{part}.{name}" for part, each in bounds.items() for name in _MONEY if getattr(each, name, None)]
         if named:
             kept = f"SEA164: Whether {', '.join(named)} is kept in {region} is not known"
             warnings.append(f"{kept}: {where}'s price was held against it. {_REFRESH}")
-        unknown = f"SEA162: The price of {name} in {region} is not known"
-        warnings.append(f"{unknown}: {where}'s of {date} stands in. {_REFRESH}")
+        stands_in = f"{where}'s of {instance.price_date} stands in"
+        warnings.append(f"SEA162: The price of {name} in {region} is not known: {stands_in}. {_REFRESH}")
     return tuple(warnings)
 
 

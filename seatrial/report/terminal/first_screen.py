@@ -463,7 +463,8 @@ def _probe(probe: Probe, loaded: LoadedSpec) -> str:
 
 def _next(loaded: LoadedSpec) -> str:
     if not loaded.has_spec:
-        return "--explain shows every section\n--save endpoints/NAME.yaml writes this as a spec"
+        assumed = f"max_copies {loaded.endpoint.scaling.max_copies} assumed"
+        return f"--explain shows every section\n--save endpoints/NAME.yaml writes the spec ({assumed})"
     if not loaded.has_environment:
         return "--explain shows every section\nseatrial init FOLDER writes a repository to deploy from"
     # By its name where that is enough: the name of a file elsewhere is none that `deploy` takes.
