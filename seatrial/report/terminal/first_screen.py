@@ -141,8 +141,8 @@ def bounded_latencies(slo: Slo) -> Iterator[Bounded]:
                 yield Bounded(metric, field, shown, bound_ms, f"{name} {statistic} {bound_ms:,g} ms")
 
 
-def first_screen(plan: Plan, loaded: LoadedSpec) -> RenderableType:
-    """Return the plan in 15 lines at most, on a terminal of 100 columns; `--explain` has what finds no room."""
+def first_screen(plan: Plan, loaded: LoadedSpec, columns: int = COLUMNS) -> RenderableType:
+    """Return the plan in 15 lines at most, on a terminal of some columns; `--explain` has what finds no room."""
     lines: list[tuple[str, str]] = []
     headline = _headline(plan)
     if headline is not None:
@@ -190,36 +190,36 @@ def first_screen(plan: Plan, loaded: LoadedSpec) -> RenderableType:
         lines.append(("probe", _probe(plan.probe, loaded)))
     last = ("next", _next(loaded))
     if warnings := warnings_of(plan):
-        lines.append(("warnings", _warned(warnings, MOST_LINES - 1 - _height((*lines, last)))))
-    rows = fitted((*lines, last))
+        lines.append(("warnings", _warned(warnings, MOST_LINES - 1 - _height((*lines, last), columns), columns)))
+    rows = fitted((*lines, last), columns)
     view = table_view(table_of((name_column(""), *text_columns("")), rows))
     return Group(Text(f"Plan for {plan.endpoint} in {plan.environment}", style="bold"), view)
 
 
-def fitted(rows: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+def fitted(rows: Sequence[tuple[str, str]], columns: int = COLUMNS) -> tuple[tuple[str, str], ...]:
     """Return the rows that find room below the title: those in `_FIRST_TO_GO` go until all others do."""
     kept = list(rows)
     for name in _FIRST_TO_GO:
-        if _height(kept) < MOST_LINES:
+        if _height(kept, columns) < MOST_LINES:
             break
         kept = [row for row in kept if row[0] != name]
     return tuple(kept)
 
 
-def _height(rows: Iterable[tuple[str, str]]) -> int:
+def _height(rows: Iterable[tuple[str, str]], columns: int) -> int:
     """Return the lines that rows take on the screen: one long row may wrap into three."""
-    return sum(len(wrap(line, COLUMNS - _NAME_COLUMNS)) or 1 for _, text in rows for line in text.splitlines())
+    return sum(len(wrap(line, columns - _NAME_COLUMNS)) or 1 for _, text in rows for line in text.splitlines())
 
 
-def _warned(warnings: Sequence[str], room: int) -> str:
+def _warned(warnings: Sequence[str], room: int, columns: int) -> str:
     """Return as many whole warnings as find room, at least the beginning of the first."""
     count = len(warnings)
     for kept in range(count, 0, -1):
         more = f" {count - kept} more: --section warnings" if kept < count else ""
         text = f"{count}: {' '.join(warnings[:kept])}{more}"
-        if _height([("", text)]) <= room:
+        if _height([("", text)], columns) <= room:
             return text
-    width = max(1, room) * (COLUMNS - _NAME_COLUMNS)
+    width = max(1, room) * (columns - _NAME_COLUMNS)
     return shorten(f"{count}: {warnings[0]}", width, placeholder="… --section warnings")
 
 

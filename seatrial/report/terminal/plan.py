@@ -9,7 +9,7 @@ from rich.text import Text
 
 from seatrial.documents.plan import Decision, Image
 from seatrial.report.planned import band_text, side_lines
-from seatrial.report.terminal.first_screen import first_screen, warnings_of
+from seatrial.report.terminal.first_screen import COLUMNS, first_screen, warnings_of
 from seatrial.report.terminal.tables import heading, narrow_usd, table_view, whole_percent
 from seatrial.specs.prices import CONDITIONS, PURCHASES
 from seatrial_base.table import Column, name_column, number_columns, table_of, text_columns
@@ -338,10 +338,12 @@ def verdict_words(verdict: DegreeVerdict) -> str:
     return {"ranking": "outdone", "allowed": "not allowed"}.get(verdict.stage, f"fails: {verdict.stage}")
 
 
-def plan_view(plan: Plan, loaded: LoadedSpec, sections: Collection[Section] = ()) -> RenderableType:
+def plan_view(
+    plan: Plan, loaded: LoadedSpec, sections: Collection[Section] = (), columns: int = COLUMNS
+) -> RenderableType:
     """Return the sections of a plan, in their fixed order; the first screen where none is requested."""
     if not sections:
-        return first_screen(plan, loaded)
+        return first_screen(plan, loaded, max(columns, COLUMNS))
     parts = [part for name, view in SECTIONS.items() if name in sections for part in view(plan, loaded)]
     title = Text(f"Plan for {plan.endpoint} in {plan.environment}", style="bold")
     return Group(title, Text(subtitle(plan, loaded), style="dim"), *parts)

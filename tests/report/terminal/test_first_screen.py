@@ -65,6 +65,7 @@ def test_warnings_are_whole_where_there_is_room_and_a_start_that_may_time_out_is
     warned = plan.model_copy(update={"warnings": ("The price is old.", slow, *(["Much more is to be said. " * 9] * 9))})
     text = shown(plan_view(warned, loaded))
     assert f"warnings 11: {slow} The price is old. 9 more: --section warnings" in " ".join(text.split())
+    assert "The price is old. Much more" in shown(plan_view(warned, loaded, columns=300), width=300)
 
 
 def test_the_longest_request_is_shown(plan: Plan, loaded: LoadedSpec, shown: Shown) -> None:
