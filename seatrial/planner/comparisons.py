@@ -450,8 +450,7 @@ def explain(
             )
             for each in _if_allowed(loaded, resolved, result, instance)
         ]
-    unknown = instance.unknown_there
-    return tuple(each.model_copy(update={"because": f"{each.because}{unknown}"}) for each in verdicts)
+    return tuple(each.model_copy(update={"because": f"{each.because}{instance.unknown_there}"}) for each in verdicts)
 
 
 def _begun(sentence: str) -> str:

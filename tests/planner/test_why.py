@@ -79,7 +79,6 @@ NEURON = "AWS Neuron is planned only where `instance_types` names it. If allowed
     [
         ("ml.p6-b300.48xlarge", ("The price is unknown: ", "$163.78 per hour for an instance", "142.416", "170.8992")),
         ("ml.trn1n.32xlarge", (NEURON, "$28.50", "24.78")),
-        ("ml.inf2.48xlarge", (NEURON,)),
         ("ml.p5en.48xlarge", ("Meets the SLO at ", "Its price in us-east-1 is not known, us-east-2's counts.")),
     ],
 )

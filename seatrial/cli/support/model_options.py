@@ -354,10 +354,7 @@ def _first_environment(folder: Path) -> str:
 
 
 def _most_copies(folder: Path, environment: str, load: ModelOptions) -> int:
-    """Return how many copies autoscaling may add: what the load needs of small ones, within the guard rails.
-
-    Too few would leave out deployments of many small copies. A rail on money counts them all, needed or not.
-    """
+    """Return how many copies autoscaling may add: what the load needs of small ones, within the guard rails."""
     from seatrial.specs import shapes
     from seatrial.specs.load import load_environment
     from seatrial.specs.presets import MOST_COPIES

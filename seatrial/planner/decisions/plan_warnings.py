@@ -32,7 +32,7 @@ def price_warnings(instance: Instance, loaded: LoadedSpec) -> tuple[str, ...]:
         offer = OFFERS.get(name)
         # Those of the same part of the world first: data may be bound to it.
         places = sorted(offer.regions if offer else (), key=lambda each: (each[:3] != region[:3], each))
-        some = f" It is in {', '.join(places[:_MOST_PLACES])}{' and others' * (len(places) > _MOST_PLACES)}."
+        some = f" It is in {', '.join(places[:3])}{' and others' if places[3:] else ''}."
         unsure = f"SEA163: {name} is not known to be offered in {region}.{some if places else ''}"
         warnings.append(f"{unsure} `seatrial preflight` asks for the account's quota there.")
     if instance.usd_per_hour is None:
@@ -88,7 +88,6 @@ def access_warnings(loaded: LoadedSpec) -> tuple[str, ...]:
 
 
 _ALIKE = 0.05  # a share of the size; the heads of speculative decoding and buffers stay below it
-_MOST_PLACES = 3
 _MONEY = ("usd_per_hour", "usd_per_million_output_tokens", "blended_usd_per_million_tokens", "job_usd")
 _REFRESH = "`seatrial prices refresh` reads the current prices."
 _COMPONENTS = {"unnamed": "from a list that names no SageMaker component"}

@@ -53,7 +53,6 @@ class TestLimits:
             ("openai/gpt-oss-120b,ml.p5.48xlarge,8,1,256,256,8,tgi,", "TGI has no mxfp4 quantization."),
             ("Llama 2 7B,ml.g5.2xlarge,1,1,256,256,8,tgi-1.1,int8", "TGI has no int8 quantization."),
             ("openai/gpt-oss-20b,ml.g4dn.12xlarge,4,1,256,256,8,vllm-0.19,", "vLLM 0.19 loads mxfp4 weights from"),
-            ("Llama 2 7B,ml.g5.2xlarge,1,1,256,256,8,lmi,", None),
             ("openai/gpt-oss-120b,ml.p5.48xlarge,8,1,256,256,8,trtllm,", None),
         ],
     )
