@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.operations.teams import TeamEndpoint, teams_lines
-
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -39,11 +37,3 @@ def test_a_hosted_model_has_no_cost_of_its_own(seatrial: Seatrial, project: Path
     rows = {row["endpoint"]: row for row in csv.DictReader(done.stdout.splitlines())}
     assert float(rows["falcon-40b"]["usd_per_hour"]) == 0
     assert float(rows["llama-2-7b-chat"]["usd_per_hour"]) > 0
-
-
-def test_a_cost_at_another_regions_price_names_it() -> None:
-    one = TeamEndpoint(team="a", endpoint="chat", environment="eu", usd_per_hour=2.0, price_region="us-east-1")
-    total, _, row, *_ = teams_lines((one,), ())
-
-    assert total == "a: 1 endpoint, $2.00/h, $1,460/month planned, 1 at the price of another region"
-    assert "2.00 (us-east-1)" in row
