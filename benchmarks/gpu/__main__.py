@@ -12,7 +12,7 @@ import socket
 import subprocess
 import sys
 import time
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -28,7 +28,7 @@ from seatrial_load.prompts.synthetic import WORDS
 from seatrial_load.trial.run import run_trial
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterator, Sequence
 
     from seatrial_load.documents.progress import TrialProgress
     from seatrial_load.documents.request import TrialRequest
@@ -67,17 +67,14 @@ def main() -> int:
     signal.signal(signal.SIGHUP, lambda *_: signal.raise_signal(signal.SIGINT))
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
-    given.out.mkdir(parents=True, exist_ok=True)
     rows: list[Json] = []
     try:
         for (name, options), loads in servers.items():
-            try:
-                for row in measured_rows(command, name, options, loads, given.out, until_s):
+            with closing(measured_rows(command, name, options, loads, given.out, until_s)) as measured:
+                for row in measured:
                     rows.append(gpu | row)
                     with (given.out / "rows.jsonl").open("a", encoding="utf-8") as file:
                         file.write(f"{json.dumps(rows[-1])}\n")
-            except BenchError as error:
-                sys.stderr.write(f"{name}: {error}\n")
     except KeyboardInterrupt:
         sys.stderr.write("interrupted\n")
         return 130
@@ -110,27 +107,24 @@ def gpu_at_hand() -> Json:
 
 def measured_rows(  # noqa: PLR0917 (of the machine, of the server, of the whole)
     command: Sequence[str], name: str, options: Sequence[str], loads: Sequence[Json], out: Path, until_s: float
-) -> Iterator[Json]:
-    """Start one server and yield a row for each of its levels.
-
-    Raises:
-        BenchError: SEA501, the server ended; others, it can't be loaded.
-        TimeoutError: Too little time is left.
-    """
+) -> Generator[Json]:
+    """Yield a row for each level of a server, until it ends or too little time is left (TimeoutError)."""
     model = DATA["models"][name]
     place: Json = {"model": model["id"], "precision": model["precision"], "tp_degree": 1, "engine": "vllm"}
     place |= {"weights": "dummy", "options": model["options"], "changed_options": options}
-    all_words, log = [*command, *model_arguments(out, name), *options], out / f"{name}.log"
-    with server(all_words, log, until_s) as (url, version, check):
-        for load in loads:
-            left_s = min(LONGEST_LEVEL_S, until_s - time.monotonic() - BEFORE_S)
-            if left_s < LEAST_LEVEL_S:
-                raise TimeoutError
-            request = request_of(url, load, model, left_s)
-            row = {**place, "engine_version": version, **load, **measured(run_trial(request), load)}
-            sys.stderr.write(f"{name}, run {row['run']}: {row.get('output_tok_s')} tok/s {row['cut']}\n")
-            yield row
-            check()
+    words, log = [*command, *model_arguments(out, name), *options], out / f"{name}.log"
+    try:
+        with server(words, log, until_s) as (url, version, check):
+            for load in loads:
+                left_s = min(LONGEST_LEVEL_S, until_s - time.monotonic() - BEFORE_S)
+                if left_s < LEAST_LEVEL_S:
+                    raise TimeoutError
+                row = row_of(run_trial(request_of(url, load, model, left_s)), load)
+                sys.stderr.write(f"{name}, run {load['run']}: {row['output_tok_s']} tok/s {row['cut']}\n")
+                yield {**place, "engine_version": version, **load, **row}
+                check()
+    except BenchError as error:
+        sys.stderr.write(f"{name}: {error}\n")
 
 
 def request_of(url: str, load: Json, model: Json, seconds: float) -> TrialRequest:
@@ -146,8 +140,8 @@ def request_of(url: str, load: Json, model: Json, seconds: float) -> TrialReques
     return replace(request, workload=replace(request.workload, schema=model.get("schema", "openai_chat")))
 
 
-def measured(result: TrialResult | TrialProgress, load: Json) -> Json:
-    """Return what a row has of a level's result, beside its load by the columns of `seatrial predict`."""
+def row_of(result: TrialResult | TrialProgress, load: Json) -> Json:
+    """Return what a row has of a level's result, with its load by the columns of `seatrial predict`."""
     shared = load.get("shared_prefix_tokens", 0) // BLOCK_TOKENS * BLOCK_TOKENS
     row: Json = {"concurrency": load.get("levels"), "rate_per_s": load.get("rate"), "failed": 0, "output_tok_s": None}
     row |= {"prefix_hit_rate": shared / load["input_tokens"], "harness": f"seatrial-load {__version__}"}
@@ -185,21 +179,21 @@ def server(command: Sequence[str], log: Path, until_s: float) -> Iterator[tuple[
     """
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+        port = str(free.getsockname()[1])
     url, ours = f"http://127.0.0.1:{port}", {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": DEVICE}
     environment = {**os.environ, **ours, "HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1"}
-    command = [*command, "--port", str(port)]
-    process: subprocess.Popen[bytes] | None = None
+    started: list[subprocess.Popen[bytes]] = []
 
     def check() -> None:
-        if process is not None and process.poll() is not None:
-            message = f"the server ended with status {process.returncode}"
+        if (status := started[0].poll()) is not None:
+            message = f"the server ended with status {status}"
             raise BenchError.of("SEA501", message, where=log.as_posix(), hint="its log says why")
 
     try:
-        # An interruption before its process has a name would leave it running.
+        # An interruption before the process is noted would leave it running.
         with log.open("ab") as out, interrupt_noted() as is_interrupted:
-            process = subprocess.Popen(command, stdout=out, stderr=out, start_new_session=True, env=environment)
+            words = [*command, "--port", port]
+            started += [subprocess.Popen(words, stdout=out, stderr=out, start_new_session=True, env=environment)]
         while _answer(f"{url}/health") is None:
             if is_interrupted():
                 raise KeyboardInterrupt
@@ -209,7 +203,7 @@ def server(command: Sequence[str], log: Path, until_s: float) -> Iterator[tuple[
             time.sleep(0.1)
         yield url, json.loads(_answer(f"{url}/version") or "{}").get("version", ""), check
     finally:
-        if process is not None:
+        for process in started:
             try:
                 process.terminate()
                 with suppress(subprocess.TimeoutExpired):

@@ -36,19 +36,21 @@ def compared_lines(rows: Sequence[Row]) -> Iterator[str]:
     columns, read = read_rows(as_table(rows).encode(), "rows")
     errors: dict[str, list[float]] = {name: [] for name in FIGURES}
     marks, lines = [], []
-    for row, predicted in zip(rows, answered(columns, read, "simulation", "steady").rows, strict=True):
-        cells, prediction = _conditions(row), dict[str, Any](predicted)
+    for row, cells in zip(rows, answered(columns, read, "simulation", "steady").rows, strict=True):
+        prediction: Row = cells
+        load = f"{row['concurrency']} {row['start']}" if row.get("concurrency") else f"{row['rate_per_s']}/s"
+        line = [f"{row.get('run')}", row["model"], f"{load}, {row['input_tokens']} + {row['output_tokens']}"]
         for name, (measured, figure) in FIGURES.items():
             was, now = row.get(measured), prediction.get(figure)
             error = math.log(now / was) if was and now else None
-            cells += [f"{was:,.4g}" if was else "–", f"{now:,.4g}" if now else "–"]
-            cells.append("–" if error is None else f"{error:+.2f}")
+            line += [f"{value:,.4g}" if value else "–" for value in (was, now)]
+            line.append("–" if error is None else f"{error:+.2f}")
             errors[name] += [abs(error)] if error is not None and is_whole(row) else []
         low, high = (prediction[f"predicted_throughput_{end}_tok_s"] for end in ("low", "high"))
         marks.append("–" if not low or not is_whole(row) else "yes" if low <= row["output_tok_s"] <= high else "no")
-        failed = f"{row['failed']} requests failed" if row["failed"] else ""
+        failed = row["failed"] and f"{row['failed']} requests failed"
         why = row["cut"] or failed or prediction["predicted_error"] or prediction["predicted_limit"]
-        lines.append([*cells, marks[-1], f"{why}"])
+        lines.append([*line, marks[-1], str(why)])
     yield from dict.fromkeys(f"{row['instance_type']}, {row['engine']} {row['engine_version']}" for row in rows)
     numbers = number_columns(*(label for name in FIGURES for label in (name, "predicted", "ln")))
     head = (*text_columns("run", "model", "load"), *numbers, *text_columns("tok/s in band", "limit, or problem"))
@@ -56,11 +58,6 @@ def compared_lines(rows: Sequence[Row]) -> Iterator[str]:
     for name, values in ((name, values) for name, values in errors.items() if values):
         yield f"{name}: mean |ln| of {len(values)} levels {math.fsum(values) / len(values):.3f}"
     yield f"inside the band: {marks.count('yes')} of {len(marks) - marks.count('–')}"
-
-
-def _conditions(row: Row) -> list[str]:
-    load = f"{row['concurrency']} {row['start']}" if row.get("concurrency") else f"{row['rate_per_s']}/s"
-    return [str(row.get("run", "")), row["model"], f"{load}, {row['input_tokens']} + {row['output_tokens']}"]
 
 
 def main() -> int:

@@ -16,7 +16,7 @@ from seatrial_base.findings import Finding, Place
 from seatrial_base.text import json_document
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from seatrial.documents.calibration import MeasuredPoint
     from seatrial.documents.plan import Plan
@@ -33,21 +33,16 @@ def read_gpu_rows(text: str, where: str) -> list[dict[str, Any]]:
     """Read JSON lines.
 
     Raises:
-        SpecError: SEA407, with every line that is no row.
+        SpecError: SEA407, a line is no row, or there is none.
     """
-    rows, problems = [], []
-    for number, line in enumerate(text.splitlines(), 1):
-        try:
-            row = json_document(line)
-        except ValueError:
-            row = None
-        if isinstance(row, dict) and row.keys() >= {"model", "instance_type", "output_tok_s", "cut", "failed"}:
-            rows.append(row)
-        elif line.strip():
-            problems.append(Finding("SEA407", Place.at(f"{where}:{number}"), "it is no row of `benchmarks.gpu`"))
-    if problems:
-        raise SpecError(problems)
-    return rows
+    try:
+        rows = [json_document(line) for line in text.splitlines() if line.strip()]
+    except ValueError as error:
+        raise SpecError.of("SEA407", f"a line is no JSON: {error}", where=where) from error
+    known = [row for row in rows if isinstance(row, dict) and row.keys() >= {"model", "cut", "failed", "output_tok_s"}]
+    if len(known) < max(1, len(rows)):
+        raise SpecError.of("SEA407", "a line is no row of `benchmarks.gpu`", where=where)
+    return known
 
 
 def as_table(rows: Iterable[Mapping[str, Any]]) -> str:
@@ -70,22 +65,24 @@ def gpu_points(text: str, where: str, loaded: LoadedSpec, plan: Plan) -> tuple[t
     read = read_rows(as_table(rows).encode(), where)[1]
     differs = [_differences(row, one, loaded, plan, where) for row, one in zip(rows, read, strict=True)]
     same = [row for row, differences in zip(rows, differs, strict=True) if not differences]
-    if differs and not same:
-        raise SpecError(sorted(differs, key=len)[0])
+    if not same:
+        nearest = min(differs, key=len)
+        raise SpecError(nearest)
     return read_points(as_table(same), where), len(rows) - len(same)
 
 
-def _differences(row: Mapping[str, Any], read: CsvRow, loaded: LoadedSpec, plan: Plan, where: str) -> list[Finding]:
+def _differences(row: Mapping[str, Any], read: CsvRow, loaded: LoadedSpec, plan: Plan, where: str) -> Sequence[Finding]:
     spec, workload, instance = read.spec, loaded.endpoint.workload, find_instance(plan.instance_type.value)
     if spec is None or instance is None:
-        return list(read.problems)
-    planned = release_of(plan.engine.value, plan.engine_version.value)
+        return read.problems
+    engines = ((spec.engine.family, spec.engine_version), (plan.engine.value, plan.engine_version.value))
+    most, releases = plan.max_num_seqs.value, [".".join(map(str, release_of(*each) or ())) for each in engines]
     pairs = {
         "model": (spec.architecture.id, read_architecture(loaded).id),
         "instance_type": (spec.instance.accelerator, instance.accelerator),
         "tp_degree": (spec.degree, plan.tensor_parallel_degree.value),
         "precision": (spec.quantization or "16-bit", plan.quantization or "16-bit"),
-        "engine_version": (release_of(spec.engine.family, spec.engine_version), planned),
+        "engine_version": tuple(releases),
         "input_tokens": (spec.input_tokens, workload.input_tokens),
         "output_tokens": (spec.output_tokens, workload.output_tokens),
         "prefix_hit_rate": (round(spec.prefix_hit_rate, 2), round(workload.prefix_hit_rate, 2)),
@@ -93,10 +90,9 @@ def _differences(row: Mapping[str, Any], read: CsvRow, loaded: LoadedSpec, plan:
         "changed_options": (" ".join(row.get("changed_options", ())), ""),
         "cut": (row["cut"], ""),
         "failed": (row["failed"], 0),
-        "concurrency": (max(spec.concurrency, plan.max_num_seqs.value), plan.max_num_seqs.value),
+        "concurrency": (max(spec.concurrency, most), most),
     }
-    found = ((name, was, now) for name, (was, now) in pairs.items() if was != now)
-    return [
-        Finding("SEA408", Place.at(where, name), f"measured with {was or 'none'}, the plan has {now or 'none'}")
-        for name, was, now in found
-    ]
+    differs = {
+        name: f"measured with {was}, the plan has {now or 'none'}" for name, (was, now) in pairs.items() if was != now
+    }
+    return [Finding("SEA408", Place.at(where, name), message) for name, message in differs.items()]
