@@ -41,6 +41,7 @@ FIGURES: Final = ("ttft_ms mean", "ttft_ms p50", "ttft_ms p95", "tpot_ms mean", 
 BLOCK_TOKENS: Final = 16  # of vLLM's prefix cache
 LONGEST_LEVEL_S, LEAST_LEVEL_S = 90.0, 3.0
 BEFORE_S, CLOSING_S = 3.0, 6.0  # what the load client does before its budget begins; what servers take to end
+SIMULATED: Final = {"instance_type": "none (simulated)"}
 DEVICE: Final = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")[0] or "0"
 
 
@@ -57,7 +58,7 @@ def main() -> int:
     until_s, names, runs = time.monotonic() + given.seconds - CLOSING_S, given.models.split(","), given.runs.split(",")
     unknown = ", ".join(sorted({*names} - {*DATA["models"]} | {*runs} - {*RUNS}))
     command, servers = shlex.split(given.engine_command), {} if unknown else schedule(names, runs)
-    gpu = {"instance_type": "none (simulated)"} if given.simulated else gpu_at_hand()
+    gpu = SIMULATED if given.simulated else gpu_at_hand()
     if not servers:
         parser.exit(2, f"unknown: {unknown}\n" if unknown else "none of the runs has the model\n")
     if not gpu:
@@ -150,6 +151,7 @@ def row_of(result: TrialResult | TrialProgress, load: Json) -> Json:
     one = result.levels[0]
     row |= {"cut": one.invalid_because, "requests": one.requests, "failed": one.requests - one.succeeded}
     row |= {"output_tok_s": one.output_tok_s, "engine_note": result.engine_note}
+    row |= SIMULATED if result.engine_note else {}
     pairs = ((figure, getattr(one, figure.split()[0]), figure.split()[1]) for figure in FIGURES)
     return row | {figure.replace(" ", "_"): getattr(seen, part) for figure, seen, part in pairs if seen is not None}
 
@@ -192,7 +194,7 @@ def server(command: Sequence[str], log: Path, until_s: float) -> Iterator[tuple[
     try:
         # An interruption before the process is noted would leave it running.
         with log.open("ab") as out, interrupt_noted() as is_interrupted:
-            words = [*command, "--port", port]
+            words = [*command, "--host", "127.0.0.1", "--port", port]
             started += [subprocess.Popen(words, stdout=out, stderr=out, start_new_session=True, env=environment)]
         while _answer(f"{url}/health") is None:
             if is_interrupted():

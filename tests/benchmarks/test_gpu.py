@@ -65,26 +65,22 @@ def test_a_server_that_never_serves_ends_with_a_line_and_all_its_processes(
 
 
 @pytest.mark.parametrize(
-    ("driver", "arguments", "line"),
+    ("arguments", "line"),
     [
-        ("exit 9", ["llama-3.1-8b"], "no GPU at hand"),
-        ("echo NVIDIA H200, 143771 MiB, 580.1", ["llama-3.1-8b"], "no vLLM at hand: there is no 'vllm serve'"),
-        ("exit 9", ["llama-9b", "--runs", "1,77"], "unknown: 77, llama-9b"),
-        ("exit 9", ["llama-3.1-8b", "--runs", "9"], "none of the runs has the model"),
+        ("llama-3.1-8b", "no GPU at hand"),
+        ("llama-3.1-8b", "no vLLM at hand: there is no 'vllm serve'"),
+        ("llama-9b --runs 1,77", "unknown: 77, llama-9b"),
+        ("llama-3.1-8b --runs 9", "none of the runs has the model"),
     ],
 )
 def test_what_is_missing_is_said_in_a_line(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    driver: str,
-    arguments: list[str],
-    line: str,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: str, line: str
 ) -> None:
+    driver = "exit 9" if "no GPU" in line else "echo NVIDIA H200, 143771 MiB, 580.1"
     (tmp_path / "nvidia-smi").write_text(f"#!/bin/sh\n{driver}\n")
     (tmp_path / "nvidia-smi").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(sys, "argv", ["gpu", "30", *arguments])
+    monkeypatch.setattr(sys, "argv", ["gpu", "30", *arguments.split()])
     with pytest.raises(SystemExit, match="2"):
         gpu.main()
     assert re.fullmatch(f"{re.escape(line)}.*\n", capsys.readouterr().err)
