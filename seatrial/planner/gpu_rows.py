@@ -27,6 +27,8 @@ _COLUMNS: Final = (
     *("model", "instance_type", "tp_degree", "input_tokens", "output_tokens", "concurrency", "rate_per_s", "start"),
     *("engine", "engine_version", "precision", "prefix_hit_rate", "output_tok_s", "ms_per_token"),
 )
+_NEEDED: Final = frozenset({"model", "instance_type", "input_tokens", "output_tokens", "cut", "failed", "output_tok_s"})
+_NUMBERS: Final = ("failed", "output_tok_s", "ttft_ms_mean", "tpot_ms_mean", "ms_per_token_p90")
 
 
 def read_gpu_rows(text: str, where: str) -> list[dict[str, Any]]:
@@ -39,8 +41,9 @@ def read_gpu_rows(text: str, where: str) -> list[dict[str, Any]]:
         rows = [json_document(line) for line in text.splitlines() if line.strip()]
     except ValueError as error:
         raise SpecError.of("SEA407", f"a line is no JSON: {error}", where=where) from error
-    known = [row for row in rows if isinstance(row, dict) and row.keys() >= {"model", "cut", "failed", "output_tok_s"}]
-    if len(known) < max(1, len(rows)):
+    known = [row for row in rows if isinstance(row, dict) and row.keys() >= _NEEDED]
+    numbers = (row.get(name) for row in known for name in _NUMBERS)
+    if len(known) < max(1, len(rows)) or not all(isinstance(number, int | float | None) for number in numbers):
         raise SpecError.of("SEA407", "a line is no row of `benchmarks.gpu`", where=where)
     return known
 
@@ -87,7 +90,7 @@ def _differences(row: Mapping[str, Any], read: CsvRow, loaded: LoadedSpec, plan:
         "output_tokens": (spec.output_tokens, workload.output_tokens),
         "prefix_hit_rate": (round(spec.prefix_hit_rate, 2), round(workload.prefix_hit_rate, 2)),
         "start": (spec.start, loaded.endpoint.trial.start),
-        "changed_options": (" ".join(row.get("changed_options", ())), ""),
+        "changed_options": (row.get("changed_options") or [], []),
         "cut": (row["cut"], ""),
         "failed": (row["failed"], 0),
         "concurrency": (max(spec.concurrency, most), most),
