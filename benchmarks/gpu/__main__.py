@@ -21,7 +21,7 @@ from urllib.request import ProxyHandler, build_opener
 from benchmarks.gpu.compare import compared_lines, is_whole
 from seatrial_base import __version__
 from seatrial_base.errors import BenchError
-from seatrial_base.terminal import interrupt_noted
+from seatrial_base.terminal import interrupt_noted, run_command_line
 from seatrial_load.cli.requests import Mistakes, server_request
 from seatrial_load.documents.result import TrialResult
 from seatrial_load.prompts.synthetic import WORDS
@@ -46,7 +46,7 @@ DEVICE: Final = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")[0] or "0"
 
 
 def main() -> int:
-    """Measure, compare, and return 0 when a level is whole, 1 when none is, 130 when interrupted."""
+    """Measure, compare, and return 0 when a level is whole, else 1."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu", description=__doc__)
     parser.add_argument("seconds", type=float, help="time limit, the servers' starts included")
     parser.add_argument("models", help=f"one or more of {', '.join(DATA['models'])}, with commas between them")
@@ -76,9 +76,6 @@ def main() -> int:
                     rows.append(gpu | row)
                     with (given.out / "rows.jsonl").open("a", encoding="utf-8") as file:
                         file.write(f"{json.dumps(rows[-1])}\n")
-    except KeyboardInterrupt:
-        sys.stderr.write("interrupted\n")
-        return 130
     except TimeoutError:
         sys.stderr.write(f"the {given.seconds:g} s are over: what is not in the table was not measured\n")
     print("\n".join(compared_lines(rows)) if rows else "nothing was measured")
@@ -223,4 +220,4 @@ def _answer(url: str) -> bytes | None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_command_line(main)

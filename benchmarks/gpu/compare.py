@@ -50,7 +50,7 @@ def compared_lines(rows: Sequence[Row]) -> Iterator[str]:
         marks.append("–" if not low or not is_whole(row) else "yes" if low <= row["output_tok_s"] <= high else "no")
         failed = row["failed"] and f"{row['failed']} requests failed"
         why = row["cut"] or failed or prediction["predicted_error"] or prediction["predicted_limit"]
-        lines.append([*line, marks[-1], str(why).partition(" (")[0]])
+        lines.append([*line, marks[-1], f"{why:.80}"])
     yield from dict.fromkeys(f"{row['instance_type']}, {row['engine']} {row['engine_version']}" for row in rows)
     numbers = number_columns(*(label for name in FIGURES for label in (name, "predicted", "ln")))
     head = (*text_columns("run", "model", "load"), *numbers, *text_columns("tok/s in band", "limit, or problem"))

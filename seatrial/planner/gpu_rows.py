@@ -79,7 +79,7 @@ def _differences(row: Mapping[str, Any], read: CsvRow, loaded: LoadedSpec, plan:
     if spec is None or instance is None:
         return read.problems
     engines = ((spec.engine.family, spec.engine_version), (plan.engine.value, plan.engine_version.value))
-    most, releases = plan.max_num_seqs.value, [".".join(map(str, release_of(*each) or ())) for each in engines]
+    most, releases = plan.max_num_seqs.value, [".".join(map(str, release_of(*each) or each)) for each in engines]
     pairs = {
         "model": (spec.architecture.id, read_architecture(loaded).id),
         "instance_type": (spec.instance.accelerator, instance.accelerator),

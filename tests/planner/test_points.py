@@ -166,8 +166,11 @@ def test_rows_of_a_gpu_calibrate_what_is_planned_as_they_were_measured(
     assert ([each["concurrency"] for each in entry["points"]], entry["source"]["file"]) == ([1, 16], "rows.jsonl")
     assert (entry["fixed"], entry["marginal"]) == pytest.approx((1.25, 1.25), rel=0.03)
     assert "rows of this deployment: 2; measured otherwise and left out: 2" in capsys.readouterr().err
-    wrong = (({"model": []}, "model"), ({"failed": "no"}, ""), ({"changed_options": 5}, "changed_options"))
-    refusals = {json.dumps({**rows[0], **value}): [field] for value, field in wrong}
+    wrong: tuple[tuple[str, object, str], ...] = (
+        *(("model", [], "model"), ("failed", "no", "")),
+        ("changed_options", 5, "changed_options"),
+    )
+    refusals = {json.dumps({**rows[0], name: value}): [field] for name, value, field in wrong}
     refusals |= {json.dumps(others[0]): ["instance_type", "engine_version"], "{}": [""], "{" * 9_999: [""]}
     for text, fields in refusals.items():
         table.write_text(text)
