@@ -37,16 +37,16 @@ def compared_lines(rows: Sequence[Row]) -> Iterator[str]:
     errors: dict[str, list[float]] = {name: [] for name in FIGURES}
     marks, lines = [], []
     for row, cells in zip(rows, answered(columns, read, "simulation", "steady").rows, strict=True):
-        prediction: Row = cells
+        prediction: Row = {"predicted_error": "a burst is not predicted"} if row.get("arrival") else cells
         load = f"{row['concurrency']} {row['start']}" if row.get("concurrency") else f"{row['rate_per_s']}/s"
         line = [f"{row.get('run')}", row["model"], f"{load}, {row['input_tokens']} + {row['output_tokens']}"]
         for name, (measured, figure) in FIGURES.items():
             was, now = row.get(measured), prediction.get(figure)
             error = math.log(now / was) if was and now else None
-            line += [f"{value:,.4g}" if value else "–" for value in (was, now)]
+            line += [f"{float(f'{value:.4g}'):,g}" if value else "–" for value in (was, now)]
             line.append("–" if error is None else f"{error:+.2f}")
             errors[name] += [abs(error)] if error is not None and is_whole(row) else []
-        low, high = (prediction[f"predicted_throughput_{end}_tok_s"] for end in ("low", "high"))
+        low, high = (prediction.get(f"predicted_throughput_{end}_tok_s") for end in ("low", "high"))
         marks.append("–" if not low or not is_whole(row) else "yes" if low <= row["output_tok_s"] <= high else "no")
         failed = row["failed"] and f"{row['failed']} requests failed"
         why = row["cut"] or failed or prediction["predicted_error"] or prediction["predicted_limit"]

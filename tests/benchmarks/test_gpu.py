@@ -91,19 +91,17 @@ def test_every_level_of_the_table_is_one_that_the_load_client_takes() -> None:
     assert {load["run"] for load in loads} == {*gpu.RUNS}
     for load in loads:
         sent = gpu.request_of("http://127.0.0.1:1", load, {}, 60).load
-        assert (
-            (*sent.concurrency_levels,) == (load["levels"],)
-            if "levels" in load
-            else (*sent.rates_per_s,) == (load["rate"],)
-        )
+        assert [*(sent.rates_per_s or sent.concurrency_levels)] == [load.get("levels") or load["rate"]]
 
 
 def test_rows_of_a_real_h200_stand_beside_their_predictions() -> None:
     cells = [*csv.DictReader((FOLDER / "gpu_at_hand.csv").read_text().splitlines())]
     same = {"instance_type": "NVIDIA H200", "start": "together", "cut": "", "failed": 0}
     rows = [{**row, **same, "output_tok_s": float(row["output_tok_s"])} for row in cells]
-    *_, cut, error, inside = compared_lines([*rows, {**rows[0], "cut": "no time was left"}])
+    unjudged = [{**rows[0], "arrival": "constant"}, {**rows[0], "cut": "no time"}]
+    *_, burst, cut, error, inside = compared_lines([*rows, *unjudged])
     assert error.startswith(f"tok/s: mean |ln| of {len(cells)} levels 0.")
     assert float(error.split()[-1]) < 0.2
     assert inside.endswith(f" of {len(cells)}")
-    assert cut.endswith("no time was left")
+    assert burst.endswith(" a burst is not predicted")
+    assert cut.endswith("no time")
