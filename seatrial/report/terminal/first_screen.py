@@ -181,7 +181,7 @@ def first_screen(plan: Plan, loaded: LoadedSpec, columns: int = COLUMNS) -> Rend
         }[slo_state(plan, loaded)]
         lines.append(("SLO", f"{words}; band ±{whole_percent(plan.band.latency)} ({kind})"))
     lines.append(("runner-up", _runner_up(plan, loaded)))
-    if unpriced := _unpriced_winner(plan):
+    if unpriced := _unpriced_winner(plan, loaded):
         lines.append(("unpriced", unpriced))
     # The best buy is on top already.
     if plan.proposals and headline is None:
@@ -309,7 +309,7 @@ def _gain(proposal: Proposal) -> tuple[bool, float, float]:
     return not kept_quality(proposal.quantization), price, -proposal.highest_tok_s
 
 
-def _unpriced_winner(plan: Plan) -> str:
+def _unpriced_winner(plan: Plan, loaded: LoadedSpec) -> str:
     """Name the deployment without a price that would win, and the price; empty where none could.
 
     It could where its estimated price is lower, or, without an estimate, where memory is nowhere cheaper than at the
@@ -325,7 +325,7 @@ def _unpriced_winner(plan: Plan) -> str:
     usd, one = max(winners, key=lambda pair: pair[0] / _least_usd(pair[1].instance_type))
     known = find_instance(one.instance_type)
     guess = known.estimated_usd_per_hour if known else None
-    estimate = "" if guess is None else f"; estimated {narrow_usd(guess)}/h"
+    estimate = ("" if guess is None else f"; estimated {narrow_usd(guess)}/h") + _offer(one.instance_type, loaded)
     return f"{one.words} meets the SLO too and wins below {narrow_usd(usd)}/h for an instance{estimate}"
 
 
