@@ -21,6 +21,7 @@ __all__ = [
     "PLAN_SCHEMA",
     "Adopted",
     "Alternative",
+    "CarriedRate",
     "CopyPrediction",
     "Cost",
     "CurvePoint",
@@ -122,6 +123,21 @@ class RatePoint(FrozenModel):
     e2e_latency_ms: float
     e2e_latency_p95_ms: float
     late: float
+
+
+class CarriedRate(FrozenModel):
+    """How likely the planned copies carry the planned rate.
+
+    Attributes:
+        wanted: The chance that the spec wants: `objective.headroom`.
+        chance: That all copies together carry the rate, with the band of throughput as 80 % of the errors.
+        saturation_requests_per_second: Predicted rate of all copies together beyond which their queue grows without
+            end: at this rate the chance is one half.
+    """
+
+    wanted: float
+    chance: float
+    saturation_requests_per_second: float
 
 
 class Cost(SealedModel):
@@ -432,6 +448,7 @@ class Plan(CopyPrediction, ServingLimits, Layout, PlannedEndpoint, SealedModel):
             there is one.
         chance: That the plan meets the SLO, with the band as 80 % of the errors; written only where the SLO bounds
             something.
+        carried: How likely the copies carry the workload's rate; written only where the workload is a rate.
         safer: The cheapest deployment that more likely meets it; written only where the plan is in doubt and there is
             one.
         probe: What to measure before the plan is believed, as a cheaper deployment is predicted to miss the SLO by less
@@ -454,6 +471,7 @@ class Plan(CopyPrediction, ServingLimits, Layout, PlannedEndpoint, SealedModel):
     rejected: tuple[Rejected, ...]
     unpriced: tuple[Alternative, ...] = model_field((), since="0.1", explains=True)
     chance: float | None = model_field(None, ge=0, le=1, since="0.2", explains=True)
+    carried: CarriedRate | None = model_field(None, since="0.2", explains=True)
     safer: SaferDeployment | None = model_field(None, since="0.2", explains=True)
     probe: Probe | None = model_field(None, since="0.1", explains=True)
     proposals: tuple[Proposal, ...] = model_field((), since="0.1", explains=True)
@@ -495,7 +513,7 @@ def values_digest(document: Mapping[str, object]) -> str:
     """Return the digest of a plan as it is written in JSON, without its texts: another wording is the same plan.
 
     What it holds of deployments that are not chosen for want of a price, a probe or a precision counts as text; so do
-    its chance, which follows from its band and its predictions, and where it was promoted from.
+    its chances, which follow from its band and its predictions, and where it was promoted from.
     """
     return digest(json.dumps(_values(document), sort_keys=True, separators=(",", ":"), ensure_ascii=False))
 

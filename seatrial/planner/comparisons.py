@@ -30,6 +30,7 @@ from seatrial.planner.resolve import refuse_recipe, resolve, search_for
 from seatrial.planner.search.best_first import Search, ranking_order, why_best, why_outdone
 from seatrial.planner.search.candidate import Candidate, FeasibleCandidate, RejectedCandidate, band_for, known
 from seatrial.planner.search.capacity import MOST_IN_FLIGHT
+from seatrial.planner.search.evaluate import by_headroom, without_headroom
 from seatrial.planner.search.fitting import candidates
 from seatrial.planner.search.no_deployment import no_deployment
 from seatrial.planner.search.sizing import blended, cost_of, usd_per_hour, usd_per_million
@@ -204,9 +205,13 @@ def types_at_load(loaded: LoadedSpec) -> tuple[TypeAtLoad, ...]:
     rows: list[TypeAtLoad] = []
     for instance in resolved.allowed:
         judged = Search(resolved.demand).on(instance)
-        kept = [each for each in judged if isinstance(each, FeasibleCandidate)]
+        kept = [
+            each
+            for each in judged
+            if isinstance(each, FeasibleCandidate) and not by_headroom(resolved.demand, each.carried)[0]
+        ]
         if not kept:
-            stages = {each.stage for each in judged if isinstance(each, RejectedCandidate)}
+            stages = {each.stage if isinstance(each, RejectedCandidate) else "copies" for each in judged}
             nearest = next((stage for stage in _LAST_TO_FIRST if stage in stages), None)
             rows.append(TypeAtLoad(instance_type=instance.instance_type, exceeds=nearest))
             continue
@@ -309,7 +314,7 @@ def _recipe_row(
         "cost_per_token": score.usd_per_million_output_tokens,
         "latency": score.ms_per_token_alone,
         "throughput": -score.output_tok_s,
-    }[planned.resolved.demand.endpoint.objective]
+    }[planned.resolved.demand.endpoint.objective.goal]
     return (0, (goal, score.usd_per_million_output_tokens, -score.output_tok_s), name), row
 
 
@@ -354,7 +359,7 @@ def _predicted(planned: _Planned, plain: _Planned | Finding) -> PredictedRecipe:
     base_cost = None if base is None else cost_of(base.best, base.resolved.demand.discount)
     base_price = None if base_cost is None else base_cost.usd_per_million_output_tokens
     price = cost.usd_per_million_output_tokens
-    band = band_for(demand, planned.resolved.choice.version.value, best.candidate)
+    band = band_for(demand, best.candidate)
     gate = best.at_gate
     return PredictedRecipe(
         **best.size.fields | {"usd_per_hour": cost.usd_per_hour},
@@ -467,9 +472,13 @@ def _if_allowed(
 
 
 def _verdict(demand: Demand, result: SearchResult, judged: FeasibleCandidate | RejectedCandidate) -> DegreeVerdict:
+    best = result.ranked[0] if result.ranked else None
+    if isinstance(judged, FeasibleCandidate) and best is not None:
+        less = by_headroom(demand, judged.carried) > by_headroom(demand, best.carried)
+        judged = without_headroom(demand, judged) if less else judged
     if isinstance(judged, RejectedCandidate):
         return DegreeVerdict(**judged.fields, won=False, stage=judged.stage)
-    candidate, best = judged.candidate, result.ranked[0] if result.ranked else None
+    candidate = judged.candidate
     won = best is not None and best.candidate.place == candidate.place
     if best is None:
         because = "Meets every requirement."
@@ -482,7 +491,7 @@ def _verdict(demand: Demand, result: SearchResult, judged: FeasibleCandidate | R
         because = f"Predicted to {demand.kept}; ranks above the chosen {best.candidate}: {price}, {numbers}."
     else:
         chosen = f"Chosen: {best.candidate}."
-        because = f"{why_outdone(best.score, judged.score, demand.endpoint.objective)} {chosen}"
+        because = f"{why_outdone(best.score, judged.score, demand.endpoint.objective.goal)} {chosen}"
     return DegreeVerdict(
         instance_type=candidate.instance.instance_type,
         tensor_parallel_degree=candidate.degree,
@@ -495,4 +504,4 @@ def _verdict(demand: Demand, result: SearchResult, judged: FeasibleCandidate | R
 
 
 def _key(demand: Demand, feasible: FeasibleCandidate) -> Key:
-    return ranking_order(feasible.candidate, feasible.score, demand.endpoint.objective)
+    return ranking_order(feasible.candidate, feasible.score, demand.endpoint.objective.goal)

@@ -75,7 +75,8 @@ _KEPT = frozenset(
 """What stays as it is locked, unless it was set by hand: nothing that can be set by hand changes it."""
 _ALTERNATIVES = "Pareto front and rejected deployments refer to the planner's decision, not to the values set by hand."
 _NO_LINE = frozenset(
-    {"memory", "curve", "band", "knee", "regime", "cost", "pareto", "rejected", "warnings", "adopted", "promoted"}
+    {"memory", "curve", "rates", "band", "knee", "regime", "cost", "pareto", "rejected", "carried"}
+    | {"warnings", "adopted", "promoted"}
 )
 _TRIED = (
     "architecture",
@@ -138,7 +139,8 @@ def resolve_given(given: Plan, fixed: LoadedSpec, loaded: LoadedSpec) -> Resolve
         return resolved
     # The constants are those of the version that was locked: the catalog's newest may be another.
     facts = find_engine("tgi" if given.engine.value == "tgi" else "lmi", given.engine_version.value)
-    return replace(resolved, demand=replace(resolved.demand, engine=facts))
+    version = given.engine_version.value
+    return replace(resolved, demand=replace(resolved.demand, engine=facts, engine_version=version))
 
 
 def without_objectives(resolved: Resolved, because: str) -> Resolved:

@@ -69,9 +69,11 @@ def plan_of(loaded: LoadedSpec, resolved: Resolved, result: SearchResult) -> Pla
     if problems := [*pool_problems(loaded, resolved.demand, layout)]:
         raise PlanError(problems)
     endpoint, engine = loaded.endpoint, resolved.choice
-    band = band_for(resolved.demand, engine.version.value, chosen.best.candidate)
-    # Once more, with the version's words: the search took the same band without them.
+    band = band_for(resolved.demand, chosen.best.candidate)
     chance = chance_of(endpoint, chosen.best.candidate, chosen.best.load, band)
+    # The limits of the copy are known now, and they may leave it less room than the search counted.
+    if chance is not None and derived.carried is not None:
+        chance = min(chance, derived.carried.chance)
     volume = decide_volume(
         chosen.best.candidate.instance,
         stored_bytes(endpoint, resolved.demand.architecture),
@@ -99,10 +101,11 @@ def plan_of(loaded: LoadedSpec, resolved: Resolved, result: SearchResult) -> Pla
         pareto=alternatives(result.ranked),
         unpriced=tuple(alternative(each) for each in unpriced_candidates(resolved.demand, result)),
         chance=None if chance is None else round(chance, 3),
-        safer=None if chance is None else propose_safer(resolved.demand, result, engine.version.value, chance),
-        probe=propose_probe(resolved.demand, result, engine.version.value),
-        proposals=propose_precisions(resolved.demand, resolved.allowed, chosen.best, engine.version.value),
-        rejected=rejections(result.ranked, result.rejections, endpoint.objective),
+        carried=derived.carried,
+        safer=None if chance is None else propose_safer(resolved.demand, result, chance),
+        probe=propose_probe(resolved.demand, result),
+        proposals=propose_precisions(resolved.demand, resolved.allowed, chosen.best),
+        rejected=rejections(result.ranked, result.rejections, endpoint.objective.goal),
         volume_size_gb=volume,
         volume_kms_key_arn=loaded.environment.kms_key_arn if volume is not None else None,
         hosting_kind=decide_hosting_kind(endpoint),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from seatrial_base.units import usd
+from seatrial_base.units import digits, usd
 from seatrial_load.slo.evaluate import latency_of, statistic_of
 
 if TYPE_CHECKING:
@@ -189,6 +189,21 @@ def chance_words(chance: float) -> str:
     if chance > _MOST:
         return "over 99 %"
     return "under 1 %" if chance < _LEAST else f"{chance * 100:.0f} %"
+
+
+def carried_lines(plan: Plan) -> Iterator[str]:
+    """Yield how likely the copies carry the offered rate, and the saturation that says it; nothing without a rate."""
+    if plan.carried is None:
+        return
+    saturation, planned = plan.carried.saturation_requests_per_second, plan.rates[-1]
+    low, high = (digits(end) for end in edges(saturation, plan.band.throughput))
+    tok_s = digits(saturation * planned.output_tok_s / planned.per_copy)
+    chance = f"{chance_words(plan.carried.chance)} to be carried (headroom {plan.carried.wanted * 100:g} %)"
+    yield f"{chance}; the queue diverges beyond {digits(saturation)} requests/s"
+    yield (
+        f"saturation of all copies: {digits(saturation)} requests/s ±{plan.band.throughput * 100:.0f} % "
+        f"({low} to {high}), {tok_s} output tok/s"
+    )
 
 
 def met_words(plan: Plan) -> str:

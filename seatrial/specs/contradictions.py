@@ -383,6 +383,13 @@ RULES: tuple[Rule, ...] = (
         "workload.requests_per_second",
         hint="keep one; the plan computes the other by Little's law",
     ),
+    needs(
+        "SEA155",
+        "objective.headroom",
+        "workload.requests_per_second",
+        message="headroom is the chance that a rate is carried, but the workload is a number of requests in flight",
+        hint="give workload.requests_per_second in place of concurrency, or leave headroom out",
+    ),
     _deviations,
     *(
         excludes("SEA108", "workload.dataset", f"workload.{name}", hint="leave it out: the file has the lengths")

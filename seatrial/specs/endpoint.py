@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import BeforeValidator, Field, StringConstraints
+from pydantic import BeforeValidator, Field, StringConstraints, model_serializer
 
 from seatrial.specs import shapes
 from seatrial.specs.hosting import MOST_ADAPTERS, AdapterSpec, EndpointName, HostingSpec, ImageUri, InstanceType
@@ -25,6 +25,9 @@ from seatrial_load.documents.request import (
     TrialRequest,
     Workload,
 )
+
+if TYPE_CHECKING:
+    from pydantic import SerializerFunctionWrapHandler
 
 # Bounds against slips of the hand: far beyond any published model.
 Layers = Annotated[int, Field(ge=1, le=1000)]
@@ -323,6 +326,35 @@ class Budget(FrozenModel):
     )
 
 
+Ranking = Literal["cost", "cost_per_token", "latency", "throughput"]
+
+
+class ObjectiveSpec(FrozenModel):
+    """What the plan is chosen by. A text alone is the goal: `objective: cost`."""
+
+    goal: Ranking = Field(
+        "cost",
+        description="Ranking of the deployments that fit: `cost` is per hour, `cost_per_token` per million output "
+        "tokens at the planned load.",
+    )
+    headroom: Annotated[float, Field(gt=0.5, lt=1)] = model_field(
+        0.95,
+        "Chance that the planned copies carry `workload.requests_per_second`, by the band of their predicted "
+        "saturation. Only with a rate.",
+        since="0.2",
+    )
+
+    @model_serializer(mode="wrap")
+    def _short(self, write: SerializerFunctionWrapHandler) -> str | dict[str, object]:
+        """Write the goal alone where nothing else is set, as earlier releases did: digests stay."""
+        written: dict[str, object] = write(self)
+        return self.goal if self == ObjectiveSpec(goal=self.goal) else written
+
+
+def _as_goal(value: object) -> object:
+    return {"goal": value} if isinstance(value, str) else value
+
+
 class SpeculativeDecodingSpec(FrozenModel):
     """Drafted tokens that the model only checks. The acceptance rate is your assumption until it is measured."""
 
@@ -391,10 +423,8 @@ class EndpointSpec(FrozenModel):
     description: Annotated[str, StringConstraints(max_length=2048)] = model_field("", "For users.", planned=False)
     model: ModelSpec
     workload: WorkloadSpec
-    objective: Literal["cost", "cost_per_token", "latency", "throughput"] = Field(
-        "cost",
-        description="Ranking of the deployments that fit: `cost` is per hour, `cost_per_token` per million output "
-        "tokens at the planned load.",
+    objective: Annotated[ObjectiveSpec, BeforeValidator(_as_goal, json_schema_input_type=Ranking | ObjectiveSpec)] = (
+        Field(ObjectiveSpec(), description="What the plan is chosen by: a goal alone, or with its headroom.")
     )
     slo: Slo = Slo()
     budget: Budget = Budget()

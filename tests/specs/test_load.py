@@ -36,7 +36,7 @@ def problems_of(text: str, write: Write, environments: Path, environment: str = 
 
 def test_a_minimal_spec_gets_the_documented_defaults(write: Write, environments: Path, endpoint_text: str) -> None:
     endpoint = load_spec(write(endpoint_text), "dev", environments=environments).endpoint
-    assert endpoint.objective == "cost"
+    assert endpoint.objective.goal == "cost"
     assert endpoint.serving.engine == "auto"
     assert endpoint.scaling.max_copies == 1
     assert endpoint.trial.mode == "rollback"
@@ -207,7 +207,7 @@ def test_four_kinds_of_mistakes_are_reported_in_one_run(write: Write, environmen
         ),
         pytest.param(
             ("name: chat", "name: chat\nobjective: price"),
-            "endpoints/chat.yaml:2: objective: SEA107: should be 'cost', 'cost_per_token', 'latency' or 'throughput', "
+            "endpoints/chat.yaml:2: objective.goal: SEA107: should be 'cost', 'cost_per_token', 'latency' or 'throughput', "
             "not 'price'",
             id="objective",
         ),

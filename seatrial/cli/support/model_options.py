@@ -67,6 +67,7 @@ _SPELLINGS: Final = {
     "ttft_p95_ms": "--ttft-p95",
     "tpot_p95_ms": "--tpot-p95",
     "usd_per_hour": "--budget",
+    "headroom": "--headroom",
     "save": "--save",
 }
 
@@ -104,6 +105,10 @@ class ModelOptions:
     ] = None
     usd_per_hour: Annotated[
         float | None, typer.Option("--budget", metavar="USD", help="Highest cost per hour.", rich_help_panel=_PANEL)
+    ] = None
+    headroom: Annotated[
+        float | None,
+        typer.Option("--headroom", help="Chance that the rate is carried. Default: 0.95.", rich_help_panel=_PANEL),
     ] = None
     region: Annotated[
         str | None,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_left
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from seatrial.documents.plan import CopyPrediction, CurvePoint, Decision, RatePoint, ServingLimits
+from seatrial.documents.plan import CarriedRate, CopyPrediction, CurvePoint, Decision, RatePoint, ServingLimits
 from seatrial.planner.calibration import calibration_warnings
 from seatrial.planner.decisions.batching import (
     batch_limit_warnings,
@@ -28,6 +30,7 @@ from seatrial.planner.decisions.plan_warnings import (
     size_warnings,
 )
 from seatrial.planner.decisions.timeouts import download_timeout, startup_timeout_s, timeout_warnings
+from seatrial.planner.predict.band import carried_chance, carried_share
 from seatrial.planner.predict.closed_form import predict_at
 from seatrial.planner.predict.memory import weights_bytes
 from seatrial.planner.predict.regime import regime_of
@@ -36,7 +39,7 @@ from seatrial.planner.recipe_limits import accelerator_limits, built_at_start_s,
 from seatrial.planner.search.candidate import band_for
 from seatrial.planner.search.capacity import answered_in_time
 from seatrial.planner.search.demand import unplanned_copies
-from seatrial.planner.search.sizing import instances_for, usd_per_hour
+from seatrial.planner.search.sizing import bounds_money, instances_for, usd_per_hour
 from seatrial.specs.recipe import compiles
 from seatrial.specs.router import router_findings
 from seatrial.specs.workload import RATE_SHARES
@@ -76,24 +79,27 @@ class DerivedLimits:
 
     Attributes:
         levels: One copy with these limits, and what it is simulated to do.
+        carried: How likely the planned copies carry a rate with these limits; `None` where the workload is no rate.
     """
 
     limits: ServingLimits
     levels: Levels
     band: Band
+    carried: CarriedRate | None
 
 
 def derive_limits(chosen: Chosen) -> DerivedLimits:
     """Derive the limits from the chosen deployment."""
     best, endpoint, demand = chosen.best, chosen.loaded.endpoint, chosen.demand
     overrides, memory = demand.overrides, best.candidate.memory
-    band = band_for(demand, chosen.resolved.choice.version.value, best.candidate)
-    batch = _batch(chosen, band.latency)
+    band = band_for(demand, best.candidate)
+    batch = _batch(chosen, band)
     running = min(batch.value, memory.kv_limited_batch)  # a fixed limit may be above what memory holds
     copy = replace(best.candidate.copy, max_num_seqs=batch.value)
     # The batch limit is part of the copy now: levels that were simulated without it are not its own.
     levels = replace(best.candidate.levels, copy=copy, seen={}, seen_rates={})
     in_time = answered_in_time(levels, demand.timeout)
+    carried = carried_rate(chosen, levels, band)
     gate = decide_gate(best, demand)
     size = stored_bytes(endpoint, demand.architecture)
     concurrency_levels = choose_levels(endpoint.trial.concurrency_levels, running, gate.value)
@@ -139,6 +145,7 @@ def derive_limits(chosen: Chosen) -> DerivedLimits:
             *chosen.resolved.warnings,
             *chosen.resolved.choice.warnings,
             *(() if band.measured else (band.because,)),
+            *headroom_warnings(carried, best.load.copy_count, demand),
             *access_warnings(chosen.loaded),
             *adapter_warnings(overrides.lora, memory),
             *_deployment_warnings(chosen),
@@ -156,7 +163,7 @@ def derive_limits(chosen: Chosen) -> DerivedLimits:
             *purchase_warnings(chosen.best.candidate.instance, chosen.loaded.environment.purchase),
         ),
     )
-    return DerivedLimits(limits, levels, band)
+    return DerivedLimits(limits, levels, band, carried)
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,13 +210,49 @@ def decide_queue(chosen: Chosen, levels: Levels, knee: int, running: int, in_tim
     return QueueLimits(requests, tokens, warnings=(warning,))
 
 
-def _batch(chosen: Chosen, error: float) -> Decision[int]:
+def _batch(chosen: Chosen, band: Band) -> Decision[int]:
     best, demand = chosen.best, chosen.demand
-    memory = best.candidate.memory
+    memory, copy = best.candidate.memory, best.candidate.copy
     running = best.capacity if best.sustained is None else best.sustained.busiest
+    carrying = 0
+    if (rate_per_s := best.load.rate_per_copy) is not None:
+        # Fewer sequences would throttle a copy below the saturation that its headroom was counted by.
+        needed = rate_per_s / carried_share(min(demand.endpoint.objective.headroom, best.carried), band)
+        within = range(copy.most_running)
+        carrying = bisect_left(within, needed, 1, key=lambda most: saturation_per_s(replace(copy, max_num_seqs=most)))
     if demand.engine.compiled_shapes and demand.overrides.max_num_seqs is None:
-        return choose_compiled_batch(demand.engine, memory, running)
-    return choose_max_num_seqs(demand.overrides, memory, running, error, bursts=best.sustained is not None)
+        return choose_compiled_batch(demand.engine, memory, max(running, carrying))
+    bursts = best.sustained is not None
+    return choose_max_num_seqs(demand.overrides, memory, running, band.latency, bursts=bursts, carrying=carrying)
+
+
+def carried_rate(chosen: Chosen, levels: Levels, band: Band) -> CarriedRate | None:
+    """Return how likely the planned copies carry the workload's rate, each as its limits have it."""
+    each, copies = chosen.best.load.rate_per_copy, chosen.best.load.copy_count
+    if each is None:
+        return None
+    saturation = saturation_per_s(levels.copy)
+    return CarriedRate(
+        wanted=chosen.loaded.endpoint.objective.headroom,
+        chance=round(carried_chance(each, saturation, band), 3),
+        saturation_requests_per_second=round(copies * saturation, 6),
+    )
+
+
+def headroom_warnings(carried: CarriedRate | None, copies: int, demand: Demand) -> tuple[str, ...]:
+    """Warn where no allowed deployment carries the rate with the wanted headroom, and say what limits it."""
+    if carried is None or carried.chance >= round(carried.wanted, 3):
+        return ()
+    most = demand.endpoint.scaling.max_copies
+    more = f"set max_copies above {most}" if copies >= most else "raise the budget" if bounds_money(demand) else ""
+    lower = math.floor(carried.chance * 100) / 100
+    less = f"set objective.headroom to {lower:g}" if lower > _EVEN else ""
+    mended = ", or ".join(filter(None, (more or "take more copies", "allow faster instance types", less)))
+    warning = (
+        f"SEA154: {counted(copies, 'copy carries', 'copies carry')} the rate with a chance of {carried.chance:.1%}, "
+        f"below objective.headroom {carried.wanted:g}: {mended}."
+    )
+    return (warning,)
 
 
 def _deployment_warnings(chosen: Chosen) -> tuple[str, ...]:
@@ -297,6 +340,7 @@ def curve_point(levels: Levels, concurrency: int) -> CurvePoint:
 
 
 _SHORTEST_START_S = 600
+_EVEN = 0.5  # the least headroom is above it
 
 
 def decide_trial_update(best: FeasibleCandidate, demand: Demand, start_s: int) -> Decision[TrialUpdate]:

@@ -53,11 +53,9 @@ _MOST_SAFER_SIMULATED = 4
 _SLACK = 1.25  # of the closed form's means over simulated percentiles, as where candidates are estimated
 
 
-def propose_precisions(
-    demand: Demand, allowed: Sequence[Instance], best: FeasibleCandidate, engine_version: str
-) -> tuple[Proposal, ...]:
+def propose_precisions(demand: Demand, allowed: Sequence[Instance], best: FeasibleCandidate) -> tuple[Proposal, ...]:
     """Return the proposals of narrower weights, in the order fp8, nvfp4."""
-    return tuple(_proposal(demand, best, narrow) for narrow in narrower(demand, allowed, best, engine_version))
+    return tuple(_proposal(demand, best, narrow) for narrow in narrower(demand, allowed, best))
 
 
 def _proposal(demand: Demand, plan: FeasibleCandidate, narrow: NarrowerDeployment) -> Proposal:
@@ -88,16 +86,14 @@ class NarrowerDeployment:
     best: FeasibleCandidate
 
 
-def narrower(
-    demand: Demand, allowed: Sequence[Instance], best: FeasibleCandidate, engine_version: str
-) -> tuple[NarrowerDeployment, ...]:
+def narrower(demand: Demand, allowed: Sequence[Instance], best: FeasibleCandidate) -> tuple[NarrowerDeployment, ...]:
     """Return, for each quantization worth proposing, the best deployment where it beats the plan.
 
     Nothing where the weights are quantized already, by the spec or in the named repository.
     """
     if demand.quantization is not None:
         return ()
-    tgi, major = demand.engine.family == "tgi", engine_version.partition(".")[0]
+    tgi, major = demand.engine.family == "tgi", demand.engine_version.partition(".")[0]
     loads_fp8 = not tgi or (int(major) if major.isdigit() else 0) >= _FIRST_TGI_WITH_FP8
     tried = [*([_AT_LOAD] if loads_fp8 else []), *([] if tgi else [_NEEDS_CHECKPOINT])]
     deployments = ((name, _best(demand, allowed, best, name)) for name in tried)
@@ -123,7 +119,7 @@ def _best_of(demand: Demand, estimates: Sequence[Estimate]) -> FeasibleCandidate
     """Return the best deployment of some: the best by estimate are simulated first, until no estimate is better."""
 
     def order(one: Estimate | FeasibleCandidate) -> Key:
-        return ranking_order(one.candidate, one.score, demand.endpoint.objective)
+        return ranking_order(one.candidate, one.score, demand.endpoint.objective.goal)
 
     cheapest: FeasibleCandidate | None = None
     hopeful = (one for one in sorted(estimates, key=order) if planned_load(demand, one) is not None)
@@ -142,7 +138,7 @@ def _may_gain(demand: Demand, instance: Instance, best: FeasibleCandidate, quant
         return False
     if instance == best.candidate.instance:
         return True
-    if demand.endpoint.objective in ("latency", "throughput"):
+    if demand.endpoint.objective.goal in ("latency", "throughput"):
         return False
     price = usd_per_hour(instance, 1, demand.discount)
     return price is not None and price < best.score.usd_per_hour * (1 - _WORTHWHILE)
@@ -160,7 +156,7 @@ def _gains(demand: Demand, best: FeasibleCandidate, other: FeasibleCandidate) ->
         "cost_per_token": theirs.usd_per_million_output_tokens < ours.usd_per_million_output_tokens * less,
         "latency": faster,
         "throughput": roomier,
-    }[demand.endpoint.objective]
+    }[demand.endpoint.objective.goal]
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +231,7 @@ def safer(
 def _deciding_price(demand: Demand, result: SearchResult) -> float | None:
     """Return the plan's price in USD per hour; `None` where it is unknown, or where another objective decides."""
     price = result.ranked[0].score.usd_per_hour
-    decides = demand.endpoint.objective in ("cost", "cost_per_token") and price != UNKNOWN
+    decides = demand.endpoint.objective.goal in ("cost", "cost_per_token") and price != UNKNOWN
     return price if decides else None
 
 
@@ -304,9 +300,9 @@ def _doubt(demand: Demand, size: Size, band: Band) -> Doubt | None:
     return Doubt(size, field, predicted, bound, ratio, most, chance)
 
 
-def propose_probe(demand: Demand, result: SearchResult, engine_version: str) -> Probe | None:
+def propose_probe(demand: Demand, result: SearchResult) -> Probe | None:
     """Return the level of the cheaper deployment that is worth measuring; `None` where none is."""
-    doubtful = doubt(demand, result, lambda candidate: band_for(demand, engine_version, candidate))
+    doubtful = doubt(demand, result, lambda candidate: band_for(demand, candidate))
     if doubtful is None:
         return None
     saving = result.ranked[0].score.usd_per_hour - doubtful.size.usd_per_hour
@@ -334,9 +330,9 @@ def propose_probe(demand: Demand, result: SearchResult, engine_version: str) -> 
     )
 
 
-def propose_safer(demand: Demand, result: SearchResult, engine_version: str, chance: float) -> SaferDeployment | None:
+def propose_safer(demand: Demand, result: SearchResult, chance: float) -> SaferDeployment | None:
     """Return the cheapest deployment that misses the SLO half as likely as the plan; `None` where none does."""
-    safer_size = safer(demand, result, lambda candidate: band_for(demand, engine_version, candidate), chance)
+    safer_size = safer(demand, result, lambda candidate: band_for(demand, candidate), chance)
     if safer_size is None:
         return None
     size, likelier = safer_size

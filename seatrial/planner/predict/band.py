@@ -167,6 +167,21 @@ def chance_within(ratio: float, share: float, slower: float = 0.0) -> float:
     return NormalDist().cdf(-math.log(ratio) / (math.log1p(share) / _COVERAGE_Z) - slower)
 
 
+def carried_chance(rate_per_s: float, saturation_per_s: float, band: Band, slower: float = 0.0) -> float:
+    """Return the chance that requests at a rate are carried: that the true saturation is not below it.
+
+    Args:
+        saturation_per_s: Requests per second that are predicted to be answered at most; at that rate the chance is 0.5.
+        slower: As in `chance_within`.
+    """
+    return chance_within(rate_per_s / saturation_per_s, band.throughput, slower)
+
+
+def carried_share(chance: float, band: Band) -> float:
+    """Return the share of the predicted saturation that is carried with a chance: what `carried_chance` inverts."""
+    return math.exp(-NormalDist().inv_cdf(chance) * math.log1p(band.throughput) / _COVERAGE_Z)
+
+
 def _drafted(plain: Band, speculation: Speculation, accelerator: str) -> Band:
     """Return the band of a deployment that drafts: what its acceptance rate may be off adds to that of a plain one.
 

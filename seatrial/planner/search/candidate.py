@@ -151,6 +151,7 @@ class FeasibleCandidate:
         sustained: The highest rate of a copy at which every objective holds, of the chosen deployment whose trial is
             an open loop; `None` elsewhere.
         chance: That it meets the SLO, of a deployment that was ranked; `None` where the spec bounds nothing.
+        carried: Chance that its copies carry the workload's rate; 1 where that is no rate.
     """
 
     candidate: Candidate
@@ -161,6 +162,7 @@ class FeasibleCandidate:
     score: Score
     sustained: SustainedRate | None = None
     chance: float | None = None
+    carried: float = 1.0
 
     @property
     def size(self) -> Size:
@@ -232,13 +234,13 @@ class RejectedCandidate:
         }
 
 
-def band_for(demand: Demand, engine_version: str, candidate: Candidate) -> Band:
+def band_for(demand: Demand, candidate: Candidate) -> Band:
     """Return how far the predictions for a deployment may be off."""
     own = demand.calibrated
     measured = own is not None and own.holds_for(candidate.instance.instance_type, candidate.degree)
     band = band_of(
         demand.engine,
-        engine_version,
+        demand.engine_version,
         demand.architecture,
         candidate.instance,
         degree=candidate.degree,

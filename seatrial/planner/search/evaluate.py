@@ -11,8 +11,9 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from seatrial.planner.predict.band import chance_within
+from seatrial.planner.predict.band import carried_chance, chance_within
 from seatrial.planner.predict.closed_form import predict_at
+from seatrial.planner.predict.simulation import saturation_per_s
 from seatrial.planner.search.candidate import Estimate, FeasibleCandidate, Miss, RejectedCandidate
 from seatrial.planner.search.capacity import MOST_IN_FLIGHT, capacity, estimated_capacity
 from seatrial.planner.search.demand import read_objectives
@@ -20,6 +21,8 @@ from seatrial.planner.search.fitting import rejection_of
 from seatrial.planner.search.sizing import (
     UNKNOWN,
     bounds_money,
+    carried_by,
+    carrying_copies,
     copies_at_rate,
     excesses,
     instances_for,
@@ -43,7 +46,9 @@ _LATENCY_SLACK = 1.25
 # Simulated throughputs lie at most about this much above the closed form's: an estimate must not be too low.
 _THROUGHPUT_SLACK = 1.15
 # Kinds of shortfall: the higher, the later a candidate is simulated. 0, which comes into question, is before them all.
-_TOO_MANY_COPIES, _TOO_SLOW, _TOO_DEAR, _NO_PRICE = 4, 3, 1, 2
+_TOO_MANY_COPIES, _TOO_SLOW, _TOO_DEAR, _NO_PRICE = 5, 4, 2, 3
+_EQUAL = 1e-9  # of chances
+LACKS_HEADROOM = 1  # it is chosen where nothing has the headroom: the likeliest to carry the rate
 # Cheaper deployments in doubt were slower than predicted more often than faster while their model or degree was left
 # out, and as often as not while only lengths were. With this number their chances come true about as often as stated
 # (the table of benchmarks/planner_accuracy/chances.py).
@@ -73,9 +78,34 @@ def _shortfall(demand: Demand, candidate: Candidate, sized: Sizing, score: Score
         return _TOO_SLOW, wanted_tok_s / sized.load.output_tok_s
     if score.usd_per_hour == UNKNOWN:
         choosable = demand.may_choose(candidate.instance) and not bounds_money(demand)
-        return (0, 0.0) if choosable else (_NO_PRICE, 0.0)
+        carried = carried_by(demand, candidate, sized.load.copy_count)
+        return by_headroom(demand, carried) if choosable else (_NO_PRICE, 0.0)
     beyond = excesses(demand, candidate, score)
-    return (_TOO_DEAR, max(excess.price / excess.bound for excess in beyond)) if beyond else (0, 0.0)
+    if beyond:
+        return _TOO_DEAR, max(excess.price / excess.bound for excess in beyond)
+    return by_headroom(demand, carried_by(demand, candidate, sized.load.copy_count))
+
+
+def by_headroom(demand: Demand, carried: float) -> tuple[int, float]:
+    """Return the shortfall of a deployment by the chance that it carries the rate, where nothing else falls short."""
+    lack = demand.endpoint.objective.headroom - carried
+    # The copies were counted by the inverse of the chance: equal to the last digits is equal.
+    return (LACKS_HEADROOM, lack) if lack > _EQUAL else (0, 0.0)
+
+
+def without_headroom(demand: Demand, feasible: FeasibleCandidate) -> RejectedCandidate:
+    """Return the rejection of a deployment that lacks nothing but headroom, where another one has it."""
+    copies = counted(feasible.load.copy_count, "copy carries", "copies carry")
+    wanted = demand.endpoint.objective.headroom
+    return RejectedCandidate(
+        *feasible.candidate.place,
+        stage="copies",
+        because=f"{copies} the rate with a chance of {feasible.carried:.1%}, below objective.headroom {wanted:g}.",
+        gap=wanted / feasible.carried,
+        field=("objective", "headroom"),
+        usd_per_hour=feasible.score.usd_per_hour,
+        output_tok_s=feasible.load.output_tok_s,
+    )
 
 
 def misses_alone(demand: Demand, candidate: Candidate) -> RejectedCandidate | None:
@@ -127,7 +157,8 @@ def evaluate(demand: Demand, estimated: Estimate) -> FeasibleCandidate | Rejecte
     ends = (candidate.levels.at(level) for level in (highest, sized.load.concurrency_per_copy))
     score = score_of(demand, candidate, sized.load, max(outcome.output_tok_s for outcome in (*holding, *ends)))
     count = instances_for(candidate, sized.load.copy_count)
-    chosen = FeasibleCandidate(candidate, highest, sized.needed, sized.load, count, score)
+    carried = carried_by(demand, candidate, sized.load.copy_count)
+    chosen = FeasibleCandidate(candidate, highest, sized.needed, sized.load, count, score, carried=carried)
     return _affordable(demand, candidate, score, sized) or chosen
 
 
@@ -143,7 +174,8 @@ def _evaluate_at_rate(demand: Demand, estimated: Estimate) -> FeasibleCandidate 
         return _too_slow(demand, candidate, sized.load)
     score = score_of(demand, candidate, sized.load, predict_at(candidate.copy, highest).output_tok_s)
     count, taken = instances_for(candidate, sized.load.copy_count), max(sized.load.concurrency_per_copy, highest)
-    chosen = FeasibleCandidate(candidate, taken, sized.needed, sized.load, count, score)
+    carried = carried_by(demand, candidate, sized.load.copy_count)
+    chosen = FeasibleCandidate(candidate, taken, sized.needed, sized.load, count, score, carried=carried)
     return _affordable(demand, candidate, score, sized) or chosen
 
 
@@ -155,6 +187,7 @@ def at_its_rate(candidate: Candidate, load: LoadSpread) -> LoadSpread:
 
 def _copies_at_rate(demand: Demand, candidate: Candidate, fewest: int) -> int:
     rate = demand.endpoint.workload.requests_per_second or 0.0
+    fewest = max(fewest, carrying_copies(demand, candidate))
     return copies_at_rate(candidate.levels, demand.objectives, rate, demand.endpoint.scaling, fewest)
 
 
@@ -167,6 +200,8 @@ def planned_load(demand: Demand, estimated: Estimate) -> FeasibleCandidate | Non
     sized = size(demand, candidate, highest, lambda level: predict_at(candidate.copy, level).output_tok_s)
     load = sized.load
     if sized.needed > demand.endpoint.scaling.max_copies or not _holds(demand, candidate, load):
+        return None
+    if by_headroom(demand, carried_by(demand, candidate, load.copy_count))[0]:
         return None
     if load.rate_per_copy is not None and not keeps(candidate.levels, demand.objectives, load.rate_per_copy):
         return None
@@ -287,6 +322,8 @@ def chance_of(
 ) -> float | None:
     """Return the chance that a deployment meets the SLO; `None` where the spec bounds nothing.
 
+    A rate that is not carried meets none: its queue grows without end.
+
     Args:
         slower: By how many standard deviations it is taken to be slower than predicted.
     """
@@ -298,4 +335,6 @@ def chance_of(
     ]
     if wanted_tok_s is not None:
         chances.append(chance_within(wanted_tok_s / load.output_tok_s, band.throughput, slower))
+    if load.rate_per_copy is not None and chances:
+        chances.append(carried_chance(load.rate_per_copy, saturation_per_s(candidate.copy), band, slower))
     return min(chances, default=None)
