@@ -207,9 +207,16 @@ def test_four_kinds_of_mistakes_are_reported_in_one_run(write: Write, environmen
         ),
         pytest.param(
             ("name: chat", "name: chat\nobjective: price"),
-            "endpoints/chat.yaml:2: objective.goal: SEA107: should be 'cost', 'cost_per_token', 'latency' or 'throughput', "
-            "not 'price'",
+            "endpoints/chat.yaml:2: objective.goal: SEA107: should be 'cost', 'cost_per_token', 'latency' or "
+            "'throughput', not 'price'",
             id="objective",
+        ),
+        pytest.param(
+            ("name: chat", "name: chat\nobjective: {headroom: 0.9}"),
+            "endpoints/chat.yaml:2: objective.headroom: SEA155: headroom is the chance that a rate is carried, but the "
+            "workload is a number of requests in flight\n"
+            "  hint: give workload.requests_per_second in place of concurrency, or leave headroom out",
+            id="headroom-of-no-rate",
         ),
         pytest.param(
             ("name: chat", "name: chat\nbudget: {discount: 1}"),
@@ -260,6 +267,22 @@ def test_jumpstart_with_its_artifact_and_licence_is_accepted(write: Write, envir
 
 
 class TestEnvironments:
+    @pytest.mark.parametrize(
+        ("base", "override", "merged"),
+        [
+            ("throughput", "{headroom: 0.8}", ("throughput", 0.8)),
+            ("{goal: throughput, headroom: 0.8}", "latency", ("latency", 0.8)),
+            ("throughput", "{goal: latency}", ("latency", 0.95)),
+        ],
+    )
+    def test_a_goal_and_its_headroom_keep_each_other(
+        self, base: str, override: str, merged: tuple[str, float], write: Write, environments: Path, endpoint_text: str
+    ) -> None:
+        text = endpoint_text.replace("concurrency: 8", "requests_per_second: 8")
+        spec = write(f"{text}objective: {base}\nenvironments: {{dev: {{objective: {override}}}}}\n")
+        objective = load_spec(spec, "dev", environments=environments).endpoint.objective
+        assert (objective.goal, objective.headroom) == merged
+
     def test_overrides_are_merged_before_validation(self, write: Write, environments: Path, endpoint_text: str) -> None:
         text = f"{endpoint_text}environments:\n  prod:\n    workload: {{concurrency: 99}}\n"
         spec = write(text)

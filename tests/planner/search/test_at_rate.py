@@ -7,9 +7,13 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
+from seatrial.planner.comparisons import explain
 from seatrial.planner.planner import make_plan
 from seatrial.planner.predict.simulation import TRIAL, saturation_per_s
+from seatrial.planner.resolve import search_for
 from seatrial.planner.search.capacity import Levels
 from seatrial.planner.search.demand import LatencyBound
 from seatrial.planner.search.sizing import copies_at_rate, keeps, too_fast
@@ -19,7 +23,7 @@ from seatrial_base.errors import PlanError
 from tests.planner.predict.conftest import placed
 
 if TYPE_CHECKING:
-    from seatrial.documents.plan import Plan
+    from seatrial.documents.plan import CarriedRate, Plan
     from tests.planner.conftest import Ask
 
 LEVELS = Levels(
@@ -92,6 +96,107 @@ def test_an_slo_that_only_the_queue_breaks_buys_another_copy(ask: Ask) -> None:
         return make_plan(asked).copy_count.value
 
     assert copies("constant") < copies("poisson")
+
+
+EVEN = {"objective": {"headroom": 0.51}}
+
+
+def saturation_of(ask: Ask) -> float:
+    """Return the requests per second beyond which the queue of one copy grows without end."""
+    return carried(ask, 1.0, **EVEN)[1].saturation_requests_per_second
+
+
+def carried(ask: Ask, rate: float, most_copies: int = 1, **fields: object) -> tuple[Plan, CarriedRate]:
+    scaling = {"max_copies": most_copies}
+    plan = make_plan(ask(**{"workload": workload(rate), "serving": SERVING, "scaling": scaling, "slo": {}, **fields}))
+    assert plan.carried is not None
+    return plan, plan.carried
+
+
+@pytest.mark.parametrize("arrivals", ["closed", "poisson"])
+def test_a_rate_near_saturation_takes_another_copy(ask: Ask, arrivals: str) -> None:
+    saturation = saturation_of(ask)
+    near = {"workload": workload(0.98 * saturation, arrivals=arrivals)}
+    one, two = (carried(ask, 1.0, 4, **near, **more) for more in (EVEN, {}))
+
+    assert [plan.copy_count.value for plan, _ in (one, two)] == [1, 2]
+    assert 0.5 < one[1].chance < 0.6
+    assert two[1].chance > 0.95
+    assert two[1].saturation_requests_per_second == pytest.approx(2 * saturation, rel=0.01)
+    assert not [warning for plan, _ in (one, two) for warning in plan.warnings if "SEA154" in warning]
+
+
+@settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(rate=st.floats(0.5, 12), headrooms=st.lists(st.floats(0.51, 0.999), min_size=3, max_size=3).map(sorted))
+def test_more_headroom_is_never_fewer_copies_nor_a_lower_chance(ask: Ask, rate: float, headrooms: list[float]) -> None:
+    plans = [carried(ask, rate, 6, objective={"headroom": headroom}) for headroom in headrooms]
+
+    for (less, of_less), (more, of_more) in pairwise(plans):
+        assert less.copy_count.value <= more.copy_count.value
+        assert of_less.chance <= of_more.chance
+    for plan, one in plans:
+        assert one.chance >= one.wanted - 0.001 or plan.copy_count.value == 6
+
+
+@pytest.mark.parametrize(
+    ("limit", "mended"),
+    [
+        ({"scaling": {"max_copies": 2}}, "set max_copies above 2, or "),
+        ({"scaling": {"max_copies": 9}, "budget": {"usd_per_hour": 3.1}}, "raise the budget, or "),
+    ],
+)
+def test_where_nothing_has_the_headroom_the_likeliest_is_taken_and_said(
+    ask: Ask, limit: dict[str, object], mended: str
+) -> None:
+    plan, one = carried(ask, 1.75 * saturation_of(ask), **limit, slo={"tpot_ms": {"p95": 200}})
+    warnings = [warning for warning in plan.warnings if warning.startswith("SEA154")]
+
+    assert (plan.copy_count.value, 0.5 < one.chance < 0.95, plan.chance) == (2, True, one.chance)
+    assert len(warnings) == 1
+    assert f"2 copies carry the rate with a chance of {one.chance:.1%}, below objective.headroom 0.95: " in warnings[0]
+    assert mended in warnings[0]
+    assert "Likeliest to carry the rate" in plan.instance_type.because
+
+
+def test_what_lacks_headroom_loses_to_what_has_it_at_any_price_and_is_told_so(ask: Ask) -> None:
+    serving = {**SERVING, "instance_types": ["ml.g5.2xlarge", "ml.g7e.2xlarge"]}
+    rate = 0.92 * saturation_of(ask)
+    asked = {"workload": workload(rate), "serving": serving, "slo": {}, "scaling": {"max_copies": 1}}
+    plan = make_plan(ask(**asked))
+    because = [one.because for one in plan.rejected if one.instance_type == "ml.g5.2xlarge"]
+    why = explain(ask(**asked), "ml.g5.2xlarge")
+
+    assert plan.instance_type.value == "ml.g7e.2xlarge"
+    assert len(because) == 1
+    assert because[0].startswith("1 copy carries the rate with a chance of ")
+    assert [(each.stage, each.because) for each in why] == [("copies", because[0])]
+    assert make_plan(ask(**asked, **EVEN)).instance_type.value == "ml.g5.2xlarge"
+
+
+def test_no_batch_limit_takes_the_headroom_away(ask: Ask) -> None:
+    """A bound on TPOT allows few sequences: they would be fewer than a slower copy needs for the rate."""
+    asked = {
+        "model": {"hub_id": "meta-llama/Llama-3.1-8B-Instruct"},
+        "serving": {"instance_types": ["ml.g7e.2xlarge"]},
+    }
+    free, of_free = carried(ask, 20, **asked, **EVEN)
+    slo = {"tpot_ms": {"p95": 1.4 * free.rates[-1].tpot_p95_ms}}
+    plan, one = carried(ask, 20, **asked, slo=slo, objective={"headroom": of_free.chance - 0.02})
+    each = plan.rates[-1]
+
+    assert one.chance >= of_free.chance - 0.021
+    assert each.per_copy / each.utilization == pytest.approx(one.saturation_requests_per_second, rel=1e-3)
+    assert "headroom" in plan.max_num_seqs.because
+
+
+def test_the_search_has_the_band_of_the_plan(ask: Ask) -> None:
+    """It had that of no engine version, which is another one where releases were measured."""
+    serving = {"instance_types": ["ml.g7e.2xlarge"]}
+    predicted = {point.concurrency: point.tpot_p95_ms for point in make_plan(ask(serving=serving)).curve}
+    asked = ask(serving=serving, slo={"tpot_ms": {"p95": 1.3 * predicted[16]}})
+    (best,) = search_for(asked)[1].ranked
+
+    assert best.chance == pytest.approx(make_plan(asked).chance, abs=1e-3)
 
 
 def test_a_rate_above_saturation_names_max_copies(ask: Ask) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.documents.plan import Proposal
+from seatrial.documents.plan import CarriedRate, Proposal, RatePoint
 from seatrial.report.terminal.first_screen import MOST_LINES, fitted, gate_point, load_tok_s, slo_state, warnings_of
 from seatrial.report.terminal.plan import SECTIONS, plan_view
 from seatrial.specs.endpoint import EndpointSpec
@@ -96,6 +96,28 @@ def test_the_throughput_is_that_of_all_copies(plan: Plan) -> None:
     bare, point = plan.model_copy(update={"pareto": ()}), gate_point(plan)
     assert point is not None
     assert load_tok_s(bare) == pytest.approx(point.output_tok_s * plan.copy_count.value)
+
+
+def test_the_offered_load_is_no_prediction_and_the_saturation_is_one(
+    plan: Plan, loaded: LoadedSpec, shown: Shown
+) -> None:
+    numbers = dict.fromkeys(RatePoint.model_fields, 1.0) | {"requests_per_second": 4.0, "output_tok_s": 128.0}
+    carried = CarriedRate(wanted=0.95, chance=0.962, saturation_requests_per_second=6.5)
+    rated = plan.model_copy(update={"rates": (RatePoint(**numbers),), "carried": carried})
+    workload = {"input_tokens": 64, "output_tokens": 128, "requests_per_second": 4}
+    endpoint = EndpointSpec.model_validate({**loaded.endpoint.model_dump(), "workload": workload})
+    text = shown(plan_view(rated, replace(loaded, endpoint=endpoint)), width=100)
+    offered, saturation = (
+        f"{load_tok_s(rated):,.0f} output tok/s",
+        "6.50 requests/s ±30 % (5.00 to 8.45), 832 output tok/s",
+    )
+    assert len(text.splitlines()) <= MOST_LINES
+    assert lines_of(text)["load"].endswith(f"4 requests/s, at random: {offered} offered")
+    assert "96 % to be carried (headroom 95 %); the queue diverges beyond 6.50 requests/s" in text
+    assert f"saturation of all copies: {saturation}" in text
+    assert "tok/s" not in lines_of(text)["runner-up"]
+    assert saturation in " ".join(shown(plan_view(rated, loaded, ("curve",))).split())
+    assert " offered" not in shown(plan_view(plan, loaded))
 
 
 @pytest.mark.parametrize("feasible", [True, False])
