@@ -427,6 +427,7 @@ class CopyPrediction(FrozenModel):
         band: How far the predictions may be off.
         regime: What bounds the copy, and what keeps its throughput from growing with the load.
         rates: Prediction at shares of the planned rate; written only where the workload is a rate.
+        carried: How likely all copies carry that rate; written likewise.
     """
 
     memory: MemoryFit
@@ -434,6 +435,7 @@ class CopyPrediction(FrozenModel):
     band: Band
     regime: Regime
     rates: tuple[RatePoint, ...] = model_field((), since="0.2")
+    carried: CarriedRate | None = model_field(None, since="0.2", explains=True)
 
 
 class Plan(CopyPrediction, ServingLimits, Layout, PlannedEndpoint, SealedModel):
@@ -448,7 +450,6 @@ class Plan(CopyPrediction, ServingLimits, Layout, PlannedEndpoint, SealedModel):
             there is one.
         chance: That the plan meets the SLO, with the band as 80 % of the errors; written only where the SLO bounds
             something.
-        carried: How likely the copies carry the workload's rate; written only where the workload is a rate.
         safer: The cheapest deployment that more likely meets it; written only where the plan is in doubt and there is
             one.
         probe: What to measure before the plan is believed, as a cheaper deployment is predicted to miss the SLO by less
@@ -471,7 +472,6 @@ class Plan(CopyPrediction, ServingLimits, Layout, PlannedEndpoint, SealedModel):
     rejected: tuple[Rejected, ...]
     unpriced: tuple[Alternative, ...] = model_field((), since="0.1", explains=True)
     chance: float | None = model_field(None, ge=0, le=1, since="0.2", explains=True)
-    carried: CarriedRate | None = model_field(None, since="0.2", explains=True)
     safer: SaferDeployment | None = model_field(None, since="0.2", explains=True)
     probe: Probe | None = model_field(None, since="0.1", explains=True)
     proposals: tuple[Proposal, ...] = model_field((), since="0.1", explains=True)

@@ -30,7 +30,6 @@ from seatrial.planner.resolve import refuse_recipe, resolve, search_for
 from seatrial.planner.search.best_first import Search, ranking_order, why_best, why_outdone
 from seatrial.planner.search.candidate import Candidate, FeasibleCandidate, RejectedCandidate, band_for, known
 from seatrial.planner.search.capacity import MOST_IN_FLIGHT
-from seatrial.planner.search.evaluate import by_headroom, without_headroom
 from seatrial.planner.search.fitting import candidates
 from seatrial.planner.search.no_deployment import no_deployment
 from seatrial.planner.search.sizing import blended, cost_of, usd_per_hour, usd_per_million
@@ -205,13 +204,9 @@ def types_at_load(loaded: LoadedSpec) -> tuple[TypeAtLoad, ...]:
     rows: list[TypeAtLoad] = []
     for instance in resolved.allowed:
         judged = Search(resolved.demand).on(instance)
-        kept = [
-            each
-            for each in judged
-            if isinstance(each, FeasibleCandidate) and not by_headroom(resolved.demand, each.carried)[0]
-        ]
+        kept = [each for each in judged if isinstance(each, FeasibleCandidate)]
         if not kept:
-            stages = {each.stage if isinstance(each, RejectedCandidate) else "copies" for each in judged}
+            stages = {each.stage for each in judged if isinstance(each, RejectedCandidate)}
             nearest = next((stage for stage in _LAST_TO_FIRST if stage in stages), None)
             rows.append(TypeAtLoad(instance_type=instance.instance_type, exceeds=nearest))
             continue
@@ -473,9 +468,8 @@ def _if_allowed(
 
 def _verdict(demand: Demand, result: SearchResult, judged: FeasibleCandidate | RejectedCandidate) -> DegreeVerdict:
     best = result.ranked[0] if result.ranked else None
-    if isinstance(judged, FeasibleCandidate) and best is not None:
-        less = by_headroom(demand, judged.carried) > by_headroom(demand, best.carried)
-        judged = without_headroom(demand, judged) if less else judged
+    if isinstance(judged, RejectedCandidate) and best and best.candidate.place == (judged.instance_type, judged.degree):
+        judged = best  # it lacks headroom, and nothing allowed has more
     if isinstance(judged, RejectedCandidate):
         return DegreeVerdict(**judged.fields, won=False, stage=judged.stage)
     candidate = judged.candidate

@@ -72,8 +72,9 @@ def plan_of(loaded: LoadedSpec, resolved: Resolved, result: SearchResult) -> Pla
     band = band_for(resolved.demand, chosen.best.candidate)
     chance = chance_of(endpoint, chosen.best.candidate, chosen.best.load, band)
     # The limits of the copy are known now, and they may leave it less room than the search counted.
-    if chance is not None and derived.carried is not None:
-        chance = min(chance, derived.carried.chance)
+    predicted = predict_copy(chosen, derived)
+    if chance is not None and predicted.carried is not None:
+        chance = min(chance, predicted.carried.chance)
     volume = decide_volume(
         chosen.best.candidate.instance,
         stored_bytes(endpoint, resolved.demand.architecture),
@@ -84,7 +85,7 @@ def plan_of(loaded: LoadedSpec, resolved: Resolved, result: SearchResult) -> Pla
     return Plan(
         **dict(layout),
         **dict(derived.limits),
-        **dict(predict_copy(chosen, derived)),
+        **dict(predicted),
         endpoint=endpoint.name,
         environment=loaded.environment.name,
         spec_digest=loaded.digest,
@@ -101,7 +102,6 @@ def plan_of(loaded: LoadedSpec, resolved: Resolved, result: SearchResult) -> Pla
         pareto=alternatives(result.ranked),
         unpriced=tuple(alternative(each) for each in unpriced_candidates(resolved.demand, result)),
         chance=None if chance is None else round(chance, 3),
-        carried=derived.carried,
         safer=None if chance is None else propose_safer(resolved.demand, result, chance),
         probe=propose_probe(resolved.demand, result),
         proposals=propose_precisions(resolved.demand, resolved.allowed, chosen.best),

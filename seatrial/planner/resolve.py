@@ -276,10 +276,9 @@ def _why_wider(demand: Demand, usual_result: SearchResult, wider: SearchResult) 
     if not usual_result.ranked:
         return "with fewer, no deployment meets the requirements in simulation"
     usual_best, best = usual_result.ranked[0], wider.ranked[0]
-    lacking, lacks = (by_headroom(demand, each.carried) for each in (usual_best, best))
+    lacking, lacks = (by_headroom(demand, each.candidate, each.load) for each in (usual_best, best))
     if lacking != lacks:
-        chances = f"{best.carried:.1%}, not {usual_best.carried:.1%}"
-        return f"the rate is carried with a chance of {chances}" if lacks < lacking else ""
+        return "more likely to carry the rate" if lacks < lacking else ""
     before, after = usual_best.score, best.score
     if demand.endpoint.objective.goal == "throughput":
         gained = after.highest_tok_s > before.highest_tok_s * (1 + _WORTHWHILE)

@@ -195,15 +195,12 @@ def carried_lines(plan: Plan) -> Iterator[str]:
     """Yield how likely the copies carry the offered rate, and the saturation that says it; nothing without a rate."""
     if plan.carried is None:
         return
-    saturation, planned = plan.carried.saturation_requests_per_second, plan.rates[-1]
-    low, high = (digits(end) for end in edges(saturation, plan.band.throughput))
-    tok_s = digits(saturation * planned.output_tok_s / planned.per_copy)
+    saturation, planned, share = plan.carried.saturation_requests_per_second, plan.rates[-1], plan.band.throughput
+    low, high = (digits(end) for end in edges(saturation, share))
     chance = f"{chance_words(plan.carried.chance)} to be carried (headroom {plan.carried.wanted * 100:g} %)"
     yield f"{chance}; the queue diverges beyond {digits(saturation)} requests/s"
-    yield (
-        f"saturation of all copies: {digits(saturation)} requests/s ±{plan.band.throughput * 100:.0f} % "
-        f"({low} to {high}), {tok_s} output tok/s"
-    )
+    band = f"±{share * 100:.0f} % ({low} to {high}), {digits(saturation * planned.output_tok_s / planned.per_copy)}"
+    yield f"saturation of all copies: {digits(saturation)} requests/s {band} output tok/s"
 
 
 def met_words(plan: Plan) -> str:

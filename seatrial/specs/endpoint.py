@@ -351,8 +351,13 @@ class ObjectiveSpec(FrozenModel):
         return self.goal if self == ObjectiveSpec(goal=self.goal) else written
 
 
-def _as_goal(value: object) -> object:
-    return {"goal": value} if isinstance(value, str) else value
+Objective = Annotated[
+    ObjectiveSpec,
+    BeforeValidator(
+        lambda value: {"goal": value} if isinstance(value, str) else value,
+        json_schema_input_type=Ranking | ObjectiveSpec,
+    ),
+]
 
 
 class SpeculativeDecodingSpec(FrozenModel):
@@ -423,8 +428,8 @@ class EndpointSpec(FrozenModel):
     description: Annotated[str, StringConstraints(max_length=2048)] = model_field("", "For users.", planned=False)
     model: ModelSpec
     workload: WorkloadSpec
-    objective: Annotated[ObjectiveSpec, BeforeValidator(_as_goal, json_schema_input_type=Ranking | ObjectiveSpec)] = (
-        Field(ObjectiveSpec(), description="What the plan is chosen by: a goal alone, or with its headroom.")
+    objective: Objective = Field(
+        ObjectiveSpec(), description="What the plan is chosen by: a goal alone, or with its headroom."
     )
     slo: Slo = Slo()
     budget: Budget = Budget()

@@ -22,16 +22,6 @@ def test_a_type_above_the_budget_misses_no_slo(ask: Ask) -> None:
     assert loads["ml.p4d.24xlarge"].instance_count == 0
 
 
-def test_a_type_without_the_headroom_needs_more_copies_than_are_allowed(ask: Ask) -> None:
-    asked = {"workload": {"input_tokens": 256, "output_tokens": 256, "requests_per_second": 1.8}, "serving": TYPES}
-    exceeds = [
-        {each.instance_type: each.exceeds for each in types_at_load(ask(**asked, objective={"headroom": headroom}))}
-        for headroom in (0.51, 0.95)
-    ]
-    assert [each["ml.g5.2xlarge"] for each in exceeds] == [None, "copies"]
-    assert [each["ml.p4d.24xlarge"] for each in exceeds] == [None, None]
-
-
 def test_one_that_is_too_slow_and_one_whose_price_no_budget_can_be_held_against(ask: Ask) -> None:
     serving = {"instance_types": ["ml.g5.2xlarge", "ml.p5e.48xlarge"]}
     asked = ask(serving=serving, slo={"tpot_ms": {"p95": 10}}, budget={"usd_per_hour": 100})

@@ -137,28 +137,18 @@ def choose_batched_tokens(
 
 
 def choose_max_num_seqs(
-    overrides: ServingOverrides,
-    memory: MemoryFit,
-    capacity: int,
-    error: float,
-    *,
-    bursts: bool = False,
-    carrying: int = 0,
+    overrides: ServingOverrides, memory: MemoryFit, capacity: int, error: float, *, bursts: bool = False
 ) -> Decision[int]:
     """Return the batch limit: the override, or the least of KV room, what the objectives allow, and 256.
 
     Args:
         capacity: Requests in flight on a copy that keep the objectives; with bursts, those of the busiest moments.
         bursts: Requests arrive at a rate, so that more than the mean are in flight at times.
-        carrying: Sequences with which a copy carries its share of a rate with the wanted headroom.
     """
     if overrides.max_num_seqs is not None:
         return Decision(value=overrides.max_num_seqs, because="The spec fixes it.")
     # By as much as the prediction may be too low: a limit below what a copy takes would throttle it.
     allowed = math.ceil(capacity * (1 + error))
-    if allowed < carrying < min(memory.kv_limited_batch, ENGINE_BATCH_LIMIT):
-        return Decision(value=carrying, because=f"With fewer than {carrying} a copy lacks headroom for its rate.")
-    allowed = max(allowed, carrying)
     if allowed < min(memory.kv_limited_batch, ENGINE_BATCH_LIMIT):
         held = counted(capacity, "concurrent request")
         sustained = f"At its highest rate one copy has {held}, in 99 % of the time" if bursts else ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_left
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -39,6 +38,7 @@ from seatrial.planner.recipe_limits import accelerator_limits, built_at_start_s,
 from seatrial.planner.search.candidate import band_for
 from seatrial.planner.search.capacity import answered_in_time
 from seatrial.planner.search.demand import unplanned_copies
+from seatrial.planner.search.evaluate import carried_by, headroom_words
 from seatrial.planner.search.sizing import bounds_money, instances_for, usd_per_hour
 from seatrial.specs.recipe import compiles
 from seatrial.specs.router import router_findings
@@ -79,13 +79,11 @@ class DerivedLimits:
 
     Attributes:
         levels: One copy with these limits, and what it is simulated to do.
-        carried: How likely the planned copies carry a rate with these limits; `None` where the workload is no rate.
     """
 
     limits: ServingLimits
     levels: Levels
     band: Band
-    carried: CarriedRate | None
 
 
 def derive_limits(chosen: Chosen) -> DerivedLimits:
@@ -99,7 +97,6 @@ def derive_limits(chosen: Chosen) -> DerivedLimits:
     # The batch limit is part of the copy now: levels that were simulated without it are not its own.
     levels = replace(best.candidate.levels, copy=copy, seen={}, seen_rates={})
     in_time = answered_in_time(levels, demand.timeout)
-    carried = carried_rate(chosen, levels, band)
     gate = decide_gate(best, demand)
     size = stored_bytes(endpoint, demand.architecture)
     concurrency_levels = choose_levels(endpoint.trial.concurrency_levels, running, gate.value)
@@ -145,7 +142,7 @@ def derive_limits(chosen: Chosen) -> DerivedLimits:
             *chosen.resolved.warnings,
             *chosen.resolved.choice.warnings,
             *(() if band.measured else (band.because,)),
-            *headroom_warnings(carried, best.load.copy_count, demand),
+            *headroom_warnings(carried_rate(chosen, levels, band), best.load.copy_count, demand),
             *access_warnings(chosen.loaded),
             *adapter_warnings(overrides.lora, memory),
             *_deployment_warnings(chosen),
@@ -163,7 +160,7 @@ def derive_limits(chosen: Chosen) -> DerivedLimits:
             *purchase_warnings(chosen.best.candidate.instance, chosen.loaded.environment.purchase),
         ),
     )
-    return DerivedLimits(limits, levels, band, carried)
+    return DerivedLimits(limits, levels, band)
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,13 +214,15 @@ def _batch(chosen: Chosen, band: Band) -> Decision[int]:
     carrying = 0
     if (rate_per_s := best.load.rate_per_copy) is not None:
         # Fewer sequences would throttle a copy below the saturation that its headroom was counted by.
-        needed = rate_per_s / carried_share(min(demand.endpoint.objective.headroom, best.carried), band)
-        within = range(copy.most_running)
-        carrying = bisect_left(within, needed, 1, key=lambda most: saturation_per_s(replace(copy, max_num_seqs=most)))
+        chance = min(demand.endpoint.objective.headroom, carried_by(demand, best.candidate, best.load))
+        least, every = rate_per_s / carried_share(chance, band), range(copy.most_running)
+        carrying = bisect_left(every, least, 1, key=lambda most: saturation_per_s(replace(copy, max_num_seqs=most)))
     if demand.engine.compiled_shapes and demand.overrides.max_num_seqs is None:
         return choose_compiled_batch(demand.engine, memory, max(running, carrying))
     bursts = best.sustained is not None
-    return choose_max_num_seqs(demand.overrides, memory, running, band.latency, bursts=bursts, carrying=carrying)
+    batch = choose_max_num_seqs(demand.overrides, memory, running, band.latency, bursts=bursts)
+    because = f"With fewer than {carrying} sequences a copy lacks headroom for its rate."
+    return batch if batch.value >= carrying else Decision(value=carrying, because=because)
 
 
 def carried_rate(chosen: Chosen, levels: Levels, band: Band) -> CarriedRate | None:
@@ -243,16 +242,10 @@ def headroom_warnings(carried: CarriedRate | None, copies: int, demand: Demand) 
     """Warn where no allowed deployment carries the rate with the wanted headroom, and say what limits it."""
     if carried is None or carried.chance >= round(carried.wanted, 3):
         return ()
-    most = demand.endpoint.scaling.max_copies
-    more = f"set max_copies above {most}" if copies >= most else "raise the budget" if bounds_money(demand) else ""
-    lower = math.floor(carried.chance * 100) / 100
-    less = f"set objective.headroom to {lower:g}" if lower > _EVEN else ""
-    mended = ", or ".join(filter(None, (more or "take more copies", "allow faster instance types", less)))
-    warning = (
-        f"SEA154: {counted(copies, 'copy carries', 'copies carry')} the rate with a chance of {carried.chance:.1%}, "
-        f"below objective.headroom {carried.wanted:g}: {mended}."
-    )
-    return (warning,)
+    is_dear = copies < demand.endpoint.scaling.max_copies and bounds_money(demand)
+    more = "raise the budget" if is_dear else f"allow more than {counted(copies, 'copy', 'copies')} (max_copies)"
+    what = headroom_words(copies, carried.chance, carried.wanted)
+    return (f"SEA154: {what}: {more} or faster instance types, or lower objective.headroom.",)
 
 
 def _deployment_warnings(chosen: Chosen) -> tuple[str, ...]:
@@ -286,6 +279,7 @@ def predict_copy(chosen: Chosen, derived: DerivedLimits) -> CopyPrediction:
         band=derived.band,
         regime=regime_of(derived.levels.copy, gate, levels),
         rates=rate_points(chosen, derived.levels),
+        carried=carried_rate(chosen, derived.levels, derived.band),
     )
 
 
@@ -340,7 +334,6 @@ def curve_point(levels: Levels, concurrency: int) -> CurvePoint:
 
 
 _SHORTEST_START_S = 600
-_EVEN = 0.5  # the least headroom is above it
 
 
 def decide_trial_update(best: FeasibleCandidate, demand: Demand, start_s: int) -> Decision[TrialUpdate]:

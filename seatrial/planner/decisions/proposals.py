@@ -24,7 +24,7 @@ from seatrial_base.catalog.instances import computes_in
 from seatrial_base.units import counted, hourly_words, tenths, usd
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from seatrial.documents.prediction import Band
     from seatrial.planner.search.best_first import Key, SearchResult
@@ -179,7 +179,7 @@ class Doubt:
     chance: float
 
 
-def doubt(demand: Demand, result: SearchResult, band_of: Callable[[Candidate], Band]) -> Doubt | None:
+def doubt(demand: Demand, result: SearchResult) -> Doubt | None:
     """Return the cheaper size whose probe promises the largest saving; `None` where no size is in doubt.
 
     Only where the price decides: for the objectives `cost` and `cost_per_token`, with a known price.
@@ -191,19 +191,17 @@ def doubt(demand: Demand, result: SearchResult, band_of: Callable[[Candidate], B
         size
         for candidate in result.fitted
         for size in _sizes(demand, candidate, 0.0, price * (1 - LEAST_SAVING))
-        if not _hopeless(demand, size, band_of(candidate))
+        if not _hopeless(demand, size, band_for(demand, candidate))
     ]
     sizes.sort(key=lambda size: (size.usd_per_hour, str(size.candidate)))
     # The cheapest save the most; a simulation of each would take as long as the whole search.
-    doubts = [_doubt(demand, size, band_of(size.candidate)) for size in sizes[:_MOST_SIMULATED]]
+    doubts = [_doubt(demand, size, band_for(demand, size.candidate)) for size in sizes[:_MOST_SIMULATED]]
     # What a probe promises: what the size saves, times the chance that it may be used.
     return max(filter(None, doubts), key=lambda each: (price - each.size.usd_per_hour) * each.chance, default=None)
 
 
-def safer(
-    demand: Demand, result: SearchResult, band_of: Callable[[Candidate], Band], chance: float
-) -> tuple[Size, float] | None:
-    """Return the cheapest size that misses the SLO half as likely as the plan, with its chance; `None` where none does.
+def propose_safer(demand: Demand, result: SearchResult, chance: float) -> SaferDeployment | None:
+    """Return the cheapest deployment that misses the SLO half as likely as the plan; `None` where none does.
 
     Only where the price decides, as in `doubt`, and up to twice the plan's price.
     """
@@ -214,7 +212,7 @@ def safer(
         size
         for candidate in result.fitted
         for size in _sizes(demand, candidate, price, price * _MOST_SAFER_PRICE)
-        if _may_reach(demand, size, band_of(candidate), wanted)
+        if _may_reach(demand, size, band_for(demand, candidate), wanted)
     ]
     sizes.sort(key=lambda size: (size.usd_per_hour, str(size.candidate)))
     # The first that is likely enough is the cheapest of them, and the others need no simulation.
@@ -222,9 +220,14 @@ def safer(
         score = score_of(demand, size.candidate, size.load, size.load.output_tok_s / size.load.copy_count)
         if excesses(demand, size.candidate, score):
             continue
-        own = chance_of(demand.endpoint, size.candidate, size.load, band_of(size.candidate))
+        own = chance_of(demand.endpoint, size.candidate, size.load, band_for(demand, size.candidate))
         if own is not None and own >= wanted:
-            return size, own
+            return SaferDeployment(
+                **size.fields,
+                more_usd_per_hour=round(size.usd_per_hour - price, 4),
+                concurrency_per_copy=size.load.concurrency_per_copy,
+                chance=round(own, 3),
+            )
     return None
 
 
@@ -302,7 +305,7 @@ def _doubt(demand: Demand, size: Size, band: Band) -> Doubt | None:
 
 def propose_probe(demand: Demand, result: SearchResult) -> Probe | None:
     """Return the level of the cheaper deployment that is worth measuring; `None` where none is."""
-    doubtful = doubt(demand, result, lambda candidate: band_for(demand, candidate))
+    doubtful = doubt(demand, result)
     if doubtful is None:
         return None
     saving = result.ranked[0].score.usd_per_hour - doubtful.size.usd_per_hour
@@ -327,18 +330,4 @@ def propose_probe(demand: Demand, result: SearchResult) -> Probe | None:
         bound=doubtful.bound,
         chance=round(doubtful.chance, 2),
         because=because,
-    )
-
-
-def propose_safer(demand: Demand, result: SearchResult, chance: float) -> SaferDeployment | None:
-    """Return the cheapest deployment that misses the SLO half as likely as the plan; `None` where none does."""
-    safer_size = safer(demand, result, lambda candidate: band_for(demand, candidate), chance)
-    if safer_size is None:
-        return None
-    size, likelier = safer_size
-    return SaferDeployment(
-        **size.fields,
-        more_usd_per_hour=round(size.usd_per_hour - result.ranked[0].score.usd_per_hour, 4),
-        concurrency_per_copy=size.load.concurrency_per_copy,
-        chance=round(likelier, 3),
     )

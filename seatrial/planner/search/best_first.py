@@ -16,6 +16,7 @@ from seatrial.planner.search.candidate import STAGES, Candidate, FeasibleCandida
 from seatrial.planner.search.evaluate import (
     LACKS_HEADROOM,
     by_headroom,
+    carried_by,
     chance_of,
     estimate,
     evaluate,
@@ -125,8 +126,8 @@ def why_best(ranked: Sequence[FeasibleCandidate], considered: int, demand: Deman
 def _merit_words(best: FeasibleCandidate, of: str, demand: Demand) -> str:
     """Say what a deployment is best at, with the number."""
     score, goal = best.score, demand.endpoint.objective.goal
-    if by_headroom(demand, best.carried)[0]:
-        return f"Likeliest to carry the rate {of}: with a chance of {best.carried:.1%}."
+    if by_headroom(demand, best.candidate, best.load)[0]:
+        return f"Likeliest to carry the rate {of}: {carried_by(demand, best.candidate, best.load):.1%}."
     price, most = hourly_words(known(score.usd_per_hour), demand.discount), f"{score.highest_tok_s:,.0f} output tok/s"
     if goal in ("cost", "cost_per_token") and known(score.usd_per_hour) is None:
         return f"Price unknown. Highest throughput {of}: {most}."
@@ -251,8 +252,8 @@ class _Queue:
     def feasible(self) -> list[FeasibleCandidate]:
         """What was simulated and satisfies everything; the headroom as far as anything does."""
         every = [result for result in self.evaluated.values() if isinstance(result, FeasibleCandidate)]
-        least = min((by_headroom(self.demand, result.carried) for result in every), default=None)
-        return [result for result in every if by_headroom(self.demand, result.carried) == least]
+        lacks = [by_headroom(self.demand, result.candidate, result.load) for result in every]
+        return [result for result, lack in zip(every, lacks, strict=True) if lack == min(lacks)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,7 +266,10 @@ class Search:
         """Simulate a candidate, first with a single request, then with the load."""
         if isinstance(candidate, RejectedCandidate):
             return candidate
-        return misses_alone(self.demand, candidate) or evaluate(self.demand, estimate(self.demand, candidate))
+        judged = misses_alone(self.demand, candidate) or evaluate(self.demand, estimate(self.demand, candidate))
+        if isinstance(judged, FeasibleCandidate) and by_headroom(self.demand, candidate, judged.load)[0]:
+            return without_headroom(self.demand, judged)
+        return judged
 
     def on(self, instance: Instance) -> tuple[FeasibleCandidate | RejectedCandidate, ...]:
         """Judge every degree of an instance type."""
@@ -326,7 +330,7 @@ def _best_first(queue: _Queue, most: int) -> list[FeasibleCandidate]:
         shortfall, _, index = heappop(queue.entries)
         known = queue.evaluated.get(index)
         # What has less headroom than the best is no runner-up: some of it is simulated for the message alone.
-        outdone = bool(ranked) and shortfall > by_headroom(queue.demand, ranked[0].carried)
+        outdone = bool(ranked) and shortfall > _order_of(queue.demand, ranked[0])[0]
         if isinstance(known, FeasibleCandidate):
             ranked += () if outdone else (known,)
             continue
@@ -353,7 +357,7 @@ def _rest_of_the_front(queue: _Queue) -> list[FeasibleCandidate]:
 
 def _order_of(demand: Demand, feasible: FeasibleCandidate) -> tuple[tuple[int, float], Key]:
     key = ranking_order(feasible.candidate, feasible.score, demand.endpoint.objective.goal, feasible.chance)
-    return by_headroom(demand, feasible.carried), key
+    return by_headroom(demand, feasible.candidate, feasible.load), key
 
 
 def unpriced_candidates(demand: Demand, result: SearchResult) -> tuple[FeasibleCandidate, ...]:

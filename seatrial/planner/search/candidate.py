@@ -151,7 +151,6 @@ class FeasibleCandidate:
         sustained: The highest rate of a copy at which every objective holds, of the chosen deployment whose trial is
             an open loop; `None` elsewhere.
         chance: That it meets the SLO, of a deployment that was ranked; `None` where the spec bounds nothing.
-        carried: Chance that its copies carry the workload's rate; 1 where that is no rate.
     """
 
     candidate: Candidate
@@ -162,7 +161,6 @@ class FeasibleCandidate:
     score: Score
     sustained: SustainedRate | None = None
     chance: float | None = None
-    carried: float = 1.0
 
     @property
     def size(self) -> Size:

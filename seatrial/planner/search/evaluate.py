@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING
 from seatrial.planner.predict.band import carried_chance, chance_within
 from seatrial.planner.predict.closed_form import predict_at
 from seatrial.planner.predict.simulation import saturation_per_s
-from seatrial.planner.search.candidate import Estimate, FeasibleCandidate, Miss, RejectedCandidate
+from seatrial.planner.search.candidate import Estimate, FeasibleCandidate, Miss, RejectedCandidate, band_for
 from seatrial.planner.search.capacity import MOST_IN_FLIGHT, capacity, estimated_capacity
 from seatrial.planner.search.demand import read_objectives
 from seatrial.planner.search.fitting import rejection_of
 from seatrial.planner.search.sizing import (
     UNKNOWN,
     bounds_money,
-    carried_by,
     carrying_copies,
     copies_at_rate,
     excesses,
@@ -78,34 +77,40 @@ def _shortfall(demand: Demand, candidate: Candidate, sized: Sizing, score: Score
         return _TOO_SLOW, wanted_tok_s / sized.load.output_tok_s
     if score.usd_per_hour == UNKNOWN:
         choosable = demand.may_choose(candidate.instance) and not bounds_money(demand)
-        carried = carried_by(demand, candidate, sized.load.copy_count)
-        return by_headroom(demand, carried) if choosable else (_NO_PRICE, 0.0)
+        return by_headroom(demand, candidate, sized.load) if choosable else (_NO_PRICE, 0.0)
     beyond = excesses(demand, candidate, score)
     if beyond:
         return _TOO_DEAR, max(excess.price / excess.bound for excess in beyond)
-    return by_headroom(demand, carried_by(demand, candidate, sized.load.copy_count))
+    return by_headroom(demand, candidate, sized.load)
 
 
-def by_headroom(demand: Demand, carried: float) -> tuple[int, float]:
+def carried_by(demand: Demand, candidate: Candidate, load: LoadSpread) -> float:
+    """Return the chance that copies carry the workload's rate; 1 where it is no rate."""
+    if load.rate_per_copy is None:
+        return 1.0
+    return carried_chance(load.rate_per_copy, saturation_per_s(candidate.copy), band_for(demand, candidate))
+
+
+def by_headroom(demand: Demand, candidate: Candidate, load: LoadSpread) -> tuple[int, float]:
     """Return the shortfall of a deployment by the chance that it carries the rate, where nothing else falls short."""
-    lack = demand.endpoint.objective.headroom - carried
+    lack = demand.endpoint.objective.headroom - carried_by(demand, candidate, load)
     # The copies were counted by the inverse of the chance: equal to the last digits is equal.
     return (LACKS_HEADROOM, lack) if lack > _EQUAL else (0, 0.0)
 
 
 def without_headroom(demand: Demand, feasible: FeasibleCandidate) -> RejectedCandidate:
     """Return the rejection of a deployment that lacks nothing but headroom, where another one has it."""
-    copies = counted(feasible.load.copy_count, "copy carries", "copies carry")
-    wanted = demand.endpoint.objective.headroom
-    return RejectedCandidate(
-        *feasible.candidate.place,
-        stage="copies",
-        because=f"{copies} the rate with a chance of {feasible.carried:.1%}, below objective.headroom {wanted:g}.",
-        gap=wanted / feasible.carried,
-        field=("objective", "headroom"),
-        usd_per_hour=feasible.score.usd_per_hour,
-        output_tok_s=feasible.load.output_tok_s,
-    )
+    load, score, wanted = feasible.load, feasible.score, demand.endpoint.objective.headroom
+    chance = carried_by(demand, feasible.candidate, load)
+    place, because = feasible.candidate.place, headroom_words(load.copy_count, chance, wanted)
+    field, money = ("objective", "headroom"), (score.usd_per_hour, load.output_tok_s)
+    return RejectedCandidate(*place, "copies", f"{because}.", wanted / chance, field, "", *money)
+
+
+def headroom_words(copies: int, chance: float, wanted: float) -> str:
+    """Say that copies carry a rate, but not with the wanted chance."""
+    carry = counted(copies, "copy carries", "copies carry")
+    return f"{carry} the rate with a chance of {chance:.1%}, below objective.headroom {wanted:g}"
 
 
 def misses_alone(demand: Demand, candidate: Candidate) -> RejectedCandidate | None:
@@ -157,8 +162,7 @@ def evaluate(demand: Demand, estimated: Estimate) -> FeasibleCandidate | Rejecte
     ends = (candidate.levels.at(level) for level in (highest, sized.load.concurrency_per_copy))
     score = score_of(demand, candidate, sized.load, max(outcome.output_tok_s for outcome in (*holding, *ends)))
     count = instances_for(candidate, sized.load.copy_count)
-    carried = carried_by(demand, candidate, sized.load.copy_count)
-    chosen = FeasibleCandidate(candidate, highest, sized.needed, sized.load, count, score, carried=carried)
+    chosen = FeasibleCandidate(candidate, highest, sized.needed, sized.load, count, score)
     return _affordable(demand, candidate, score, sized) or chosen
 
 
@@ -174,8 +178,7 @@ def _evaluate_at_rate(demand: Demand, estimated: Estimate) -> FeasibleCandidate 
         return _too_slow(demand, candidate, sized.load)
     score = score_of(demand, candidate, sized.load, predict_at(candidate.copy, highest).output_tok_s)
     count, taken = instances_for(candidate, sized.load.copy_count), max(sized.load.concurrency_per_copy, highest)
-    carried = carried_by(demand, candidate, sized.load.copy_count)
-    chosen = FeasibleCandidate(candidate, taken, sized.needed, sized.load, count, score, carried=carried)
+    chosen = FeasibleCandidate(candidate, taken, sized.needed, sized.load, count, score)
     return _affordable(demand, candidate, score, sized) or chosen
 
 
@@ -201,7 +204,7 @@ def planned_load(demand: Demand, estimated: Estimate) -> FeasibleCandidate | Non
     load = sized.load
     if sized.needed > demand.endpoint.scaling.max_copies or not _holds(demand, candidate, load):
         return None
-    if by_headroom(demand, carried_by(demand, candidate, load.copy_count))[0]:
+    if by_headroom(demand, candidate, load)[0]:
         return None
     if load.rate_per_copy is not None and not keeps(candidate.levels, demand.objectives, load.rate_per_copy):
         return None

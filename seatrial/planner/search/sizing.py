@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from seatrial.documents.plan import Cost
-from seatrial.planner.predict.band import carried_chance, carried_share
+from seatrial.planner.predict.band import carried_share
 from seatrial.planner.predict.simulation import saturation_per_s
 from seatrial.planner.search.candidate import Excess, FeasibleCandidate, Score, SustainedRate, band_for
 from seatrial.planner.search.capacity import LoadSpread, copies_needed, spread
@@ -169,14 +169,6 @@ def carrying_copies(demand: Demand, candidate: Candidate) -> int:
         return copies > most or (score.usd_per_hour != UNKNOWN and bool(excesses(demand, candidate, score)))
 
     return bisect_left(range(wanted + 1), x=True, lo=fewest + 1, key=is_refused) - 1 if wanted > fewest else fewest
-
-
-def carried_by(demand: Demand, candidate: Candidate, copies: int) -> float:
-    """Return the chance that copies carry the workload's rate; 1 where it is no rate."""
-    rate_per_s = demand.endpoint.workload.requests_per_second
-    if rate_per_s is None:
-        return 1.0
-    return carried_chance(rate_per_s, copies * saturation_per_s(candidate.copy), band_for(demand, candidate))
 
 
 def instances_for(candidate: Candidate, copies: int) -> int:

@@ -44,7 +44,7 @@ def prediction_apart(result: TrialResult, plan: Plan) -> Section:
     return Section(
         anchor="prediction",
         heading="Prediction for the GPU",
-        paragraphs=(apart, band_text(plan), *_carried(plan), plan.regime.sentence),
+        paragraphs=(apart, band_text(plan), *carried_lines(plan), plan.regime.sentence),
         charts=tuple(_charts(result, plan, QUANTITIES, measured=False)),
         tables=(predicted_table(plan),),
         detail=True,
@@ -71,7 +71,7 @@ def prediction_beside(result: TrialResult, plan: Plan, outlook: Outlook | None =
             reading,
             *_of_local(result, plan),
             band_text(plan),
-            *_carried(plan),
+            *carried_lines(plan),
             plan.regime.sentence,
             *((sentence,) if sentence else ()),
         ),
@@ -82,11 +82,6 @@ def prediction_beside(result: TrialResult, plan: Plan, outlook: Outlook | None =
         ),
         detail=True,
     )
-
-
-def _carried(plan: Plan) -> tuple[str, ...]:
-    lines = tuple(carried_lines(plan))
-    return (f"Planned rate: {'; '.join(lines)}.",) if lines else ()
 
 
 def _of_local(result: TrialResult, plan: Plan) -> tuple[str, ...]:
