@@ -21,7 +21,6 @@ __all__ = [
     "PLAN_SCHEMA",
     "Adopted",
     "Alternative",
-    "CarriedRate",
     "CopyPrediction",
     "Cost",
     "CurvePoint",
@@ -123,21 +122,6 @@ class RatePoint(FrozenModel):
     e2e_latency_ms: float
     e2e_latency_p95_ms: float
     late: float
-
-
-class CarriedRate(FrozenModel):
-    """How likely the planned copies carry the planned rate.
-
-    Attributes:
-        wanted: The chance that the spec wants: `objective.headroom`.
-        chance: That all copies together carry the rate, with the band of throughput as 80 % of the errors.
-        saturation_requests_per_second: Predicted rate of all copies together beyond which their queue grows without
-            end: at this rate the chance is one half.
-    """
-
-    wanted: float
-    chance: float
-    saturation_requests_per_second: float
 
 
 class Cost(SealedModel):
@@ -427,7 +411,10 @@ class CopyPrediction(FrozenModel):
         band: How far the predictions may be off.
         regime: What bounds the copy, and what keeps its throughput from growing with the load.
         rates: Prediction at shares of the planned rate; written only where the workload is a rate.
-        carried: How likely all copies carry that rate; written likewise.
+        carried_chance: That all copies together carry that rate, with the band of throughput as 80 % of the errors;
+            written likewise.
+        saturation_requests_per_second: Predicted rate of all copies together beyond which their queue grows without
+            end: at this rate the chance is one half; written likewise.
     """
 
     memory: MemoryFit
@@ -435,7 +422,8 @@ class CopyPrediction(FrozenModel):
     band: Band
     regime: Regime
     rates: tuple[RatePoint, ...] = model_field((), since="0.2")
-    carried: CarriedRate | None = model_field(None, since="0.2", explains=True)
+    carried_chance: float | None = model_field(None, ge=0, le=1, since="0.2", explains=True)
+    saturation_requests_per_second: float | None = model_field(None, since="0.2", explains=True)
 
 
 class Plan(CopyPrediction, ServingLimits, Layout, PlannedEndpoint, SealedModel):

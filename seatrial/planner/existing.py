@@ -75,8 +75,7 @@ _KEPT = frozenset(
 """What stays as it is locked, unless it was set by hand: nothing that can be set by hand changes it."""
 _ALTERNATIVES = "Pareto front and rejected deployments refer to the planner's decision, not to the values set by hand."
 _NO_LINE = frozenset(
-    {"memory", "curve", "rates", "band", "knee", "regime", "cost", "pareto", "rejected", "carried"}
-    | {"warnings", "adopted", "promoted"}
+    {"memory", "curve", "band", "knee", "regime", "cost", "pareto", "rejected", "warnings", "adopted", "promoted"}
 )
 _TRIED = (
     "architecture",

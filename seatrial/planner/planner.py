@@ -73,8 +73,8 @@ def plan_of(loaded: LoadedSpec, resolved: Resolved, result: SearchResult) -> Pla
     chance = chance_of(endpoint, chosen.best.candidate, chosen.best.load, band)
     # The limits of the copy are known now, and they may leave it less room than the search counted.
     predicted = predict_copy(chosen, derived)
-    if chance is not None and predicted.carried is not None:
-        chance = min(chance, predicted.carried.chance)
+    if chance is not None and predicted.carried_chance is not None:
+        chance = min(chance, predicted.carried_chance)
     volume = decide_volume(
         chosen.best.candidate.instance,
         stored_bytes(endpoint, resolved.demand.architecture),

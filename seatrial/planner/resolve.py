@@ -275,11 +275,11 @@ def _why_wider(demand: Demand, usual_result: SearchResult, wider: SearchResult) 
         return ""
     if not usual_result.ranked:
         return "with fewer, no deployment meets the requirements in simulation"
-    usual_best, best = usual_result.ranked[0], wider.ranked[0]
-    lacking, lacks = (by_headroom(demand, each.candidate, each.load) for each in (usual_best, best))
+    best = usual_result.ranked[0], wider.ranked[0]
+    lacking, lacks = (by_headroom(demand, each.candidate, each.load) for each in best)
     if lacking != lacks:
         return "more likely to carry the rate" if lacks < lacking else ""
-    before, after = usual_best.score, best.score
+    before, after = (each.score for each in best)
     if demand.endpoint.objective.goal == "throughput":
         gained = after.highest_tok_s > before.highest_tok_s * (1 + _WORTHWHILE)
         return f"{after.highest_tok_s:,.0f} output tokens per second, not {before.highest_tok_s:,.0f}" if gained else ""

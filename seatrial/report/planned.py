@@ -193,12 +193,11 @@ def chance_words(chance: float) -> str:
 
 def carried_lines(plan: Plan) -> Iterator[str]:
     """Yield how likely the copies carry the offered rate, and the saturation that says it; nothing without a rate."""
-    if plan.carried is None:
+    saturation, chance, share = plan.saturation_requests_per_second, plan.carried_chance, plan.band.throughput
+    if saturation is None or chance is None:
         return
-    saturation, planned, share = plan.carried.saturation_requests_per_second, plan.rates[-1], plan.band.throughput
-    low, high = (digits(end) for end in edges(saturation, share))
-    chance = f"{chance_words(plan.carried.chance)} to be carried (headroom {plan.carried.wanted * 100:g} %)"
-    yield f"{chance}; the queue diverges beyond {digits(saturation)} requests/s"
+    planned, (low, high) = plan.rates[-1], (digits(end) for end in edges(saturation, share))
+    yield f"{chance_words(chance)} to be carried; the queue diverges beyond {digits(saturation)} requests/s"
     band = f"±{share * 100:.0f} % ({low} to {high}), {digits(saturation * planned.output_tok_s / planned.per_copy)}"
     yield f"saturation of all copies: {digits(saturation)} requests/s {band} output tok/s"
 

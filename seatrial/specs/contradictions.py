@@ -387,8 +387,7 @@ RULES: tuple[Rule, ...] = (
         "SEA155",
         "objective.headroom",
         "workload.requests_per_second",
-        message="headroom is the chance that a rate is carried, but the workload is a number of requests in flight",
-        hint="give workload.requests_per_second in place of concurrency, or leave headroom out",
+        hint="give a rate in place of concurrency: headroom is the chance that it is carried; or leave it out",
     ),
     _deviations,
     *(

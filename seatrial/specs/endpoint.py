@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, StringConstraints, model_serializer
 
@@ -25,9 +25,6 @@ from seatrial_load.documents.request import (
     TrialRequest,
     Workload,
 )
-
-if TYPE_CHECKING:
-    from pydantic import SerializerFunctionWrapHandler
 
 # Bounds against slips of the hand: far beyond any published model.
 Layers = Annotated[int, Field(ge=1, le=1000)]
@@ -326,6 +323,7 @@ class Budget(FrozenModel):
     )
 
 
+HEADROOM = 0.95
 Ranking = Literal["cost", "cost_per_token", "latency", "throughput"]
 
 
@@ -338,26 +336,22 @@ class ObjectiveSpec(FrozenModel):
         "tokens at the planned load.",
     )
     headroom: Annotated[float, Field(gt=0.5, lt=1)] = model_field(
-        0.95,
-        "Chance that the planned copies carry `workload.requests_per_second`, by the band of their predicted "
-        "saturation. Only with a rate.",
+        HEADROOM,
+        "Chance that the planned copies carry `workload.requests_per_second`, by the band; only with a rate.",
         since="0.2",
     )
 
-    @model_serializer(mode="wrap")
-    def _short(self, write: SerializerFunctionWrapHandler) -> str | dict[str, object]:
-        """Write the goal alone where nothing else is set, as earlier releases did: digests stay."""
-        written: dict[str, object] = write(self)
-        return self.goal if self == ObjectiveSpec(goal=self.goal) else written
+    @model_serializer
+    def _as_written_before(self) -> str | dict[str, object]:
+        """Write the goal alone where nothing else is set: digests stay what earlier releases wrote."""
+        return self.goal if self.headroom == HEADROOM else dict(self)
 
 
-Objective = Annotated[
-    ObjectiveSpec,
-    BeforeValidator(
-        lambda value: {"goal": value} if isinstance(value, str) else value,
-        json_schema_input_type=Ranking | ObjectiveSpec,
-    ),
-]
+def _in_full(objective: object) -> object:
+    return {"goal": objective} if isinstance(objective, str) else objective
+
+
+Objective = Annotated[ObjectiveSpec, BeforeValidator(_in_full, json_schema_input_type=Ranking | ObjectiveSpec)]
 
 
 class SpeculativeDecodingSpec(FrozenModel):

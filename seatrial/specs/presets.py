@@ -211,11 +211,8 @@ def _lines(load: ModelLoad, name: str, most_copies: int) -> Iterator[str]:
     if load.requests_per_second is not None:
         rate = _NUMBER.format(load.requests_per_second)
         yield _commented(f"  requests_per_second: {rate}", "at peak, over all copies")
-    goals = "or cost_per_token, latency, throughput"
-    headroom = (
-        None if load.headroom is None else f"objective: {{goal: cost, headroom: {_NUMBER.format(load.headroom)}}}"
-    )
-    yield _commented(headroom or "objective: cost", goals)
+    objective = "cost" if load.headroom is None else f"{{goal: cost, headroom: {_NUMBER.format(load.headroom)}}}"
+    yield _commented(f"objective: {objective}", "or cost_per_token, latency, throughput")
     yield from _slo(load)
     if load.usd_per_hour is not None:
         yield _commented(f"budget: {{usd_per_hour: {_NUMBER.format(load.usd_per_hour)}}}", "highest cost at this load")

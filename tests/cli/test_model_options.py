@@ -71,13 +71,9 @@ def test_the_region_is_the_option_or_that_of_the_credentials(empty: Path, monkey
 
 
 def test_a_saved_spec_is_the_one_that_is_planned(empty: Path) -> None:
+    save = Path("endpoints/chat.yaml")
     asked = ModelOptions(
-        input_tokens=2000,
-        output_tokens=300,
-        requests_per_second=2.5,
-        usd_per_hour=10,
-        headroom=0.9,
-        save=Path("endpoints/chat.yaml"),
+        input_tokens=2000, output_tokens=300, requests_per_second=2.5, usd_per_hour=10, headroom=0.9, save=save
     )
     (loaded,) = load_specs_or_model([Path(SMALL)], None, None, asked)
     assert files(empty) == {}

@@ -80,12 +80,10 @@ def test_a_name_that_explains_does_so_wherever_a_plan_has_it() -> None:
     """A plan's digest leaves names out at every depth."""
     explaining = {name for kind in models_in(Plan) for name, facts in facts_of(kind).items() if facts.explains}
     assert explaining == {
-        *("because", "sentence", "warnings"),
-        *("unpriced", "chance", "carried", "safer", "probe", "proposals", "promoted"),
+        *("because", "sentence", "warnings", "carried_chance", "saturation_requests_per_second"),
+        *("unpriced", "chance", "safer", "probe", "proposals", "promoted"),
     }
-    left_out = {
-        kind for name in ("carried", "safer", "probe") for kind in models_in(Plan.model_fields[name].annotation)
-    }
+    left_out = {kind for name in ("safer", "probe") for kind in models_in(Plan.model_fields[name].annotation)}
     for kind in {*models_in(Plan)} - left_out:
         named = explaining & kind.model_fields.keys()
         assert {name for name in named if not facts_of(kind)[name].explains} == set()

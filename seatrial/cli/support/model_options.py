@@ -106,10 +106,7 @@ class ModelOptions:
     usd_per_hour: Annotated[
         float | None, typer.Option("--budget", metavar="USD", help="Highest cost per hour.", rich_help_panel=_PANEL)
     ] = None
-    headroom: Annotated[
-        float | None,
-        typer.Option("--headroom", help="Chance that the rate is carried. Default: 0.95.", rich_help_panel=_PANEL),
-    ] = None
+    headroom: Annotated[float | None, typer.Option(help="Chance to carry the rate.", rich_help_panel=_PANEL)] = None
     region: Annotated[
         str | None,
         typer.Option(

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from seatrial.documents.plan import CarriedRate, CopyPrediction, CurvePoint, Decision, RatePoint, ServingLimits
+from seatrial.documents.plan import CopyPrediction, CurvePoint, Decision, RatePoint, ServingLimits
 from seatrial.planner.calibration import calibration_warnings
 from seatrial.planner.decisions.batching import (
     batch_limit_warnings,
@@ -142,7 +142,7 @@ def derive_limits(chosen: Chosen) -> DerivedLimits:
             *chosen.resolved.warnings,
             *chosen.resolved.choice.warnings,
             *(() if band.measured else (band.because,)),
-            *headroom_warnings(carried_rate(chosen, levels, band), best.load.copy_count, demand),
+            *headroom_warnings(chosen, levels, band),
             *access_warnings(chosen.loaded),
             *adapter_warnings(overrides.lora, memory),
             *_deployment_warnings(chosen),
@@ -225,27 +225,27 @@ def _batch(chosen: Chosen, band: Band) -> Decision[int]:
     return batch if batch.value >= carrying else Decision(value=carrying, because=because)
 
 
-def carried_rate(chosen: Chosen, levels: Levels, band: Band) -> CarriedRate | None:
-    """Return how likely the planned copies carry the workload's rate, each as its limits have it."""
-    each, copies = chosen.best.load.rate_per_copy, chosen.best.load.copy_count
+def carried_rate(chosen: Chosen, levels: Levels, band: Band) -> dict[str, float]:
+    """Return the chance that the planned copies carry a rate, each as its limits have it, and their saturation."""
+    each, saturation = chosen.best.load.rate_per_copy, saturation_per_s(levels.copy)
     if each is None:
-        return None
-    saturation = saturation_per_s(levels.copy)
-    return CarriedRate(
-        wanted=chosen.loaded.endpoint.objective.headroom,
-        chance=round(carried_chance(each, saturation, band), 3),
-        saturation_requests_per_second=round(copies * saturation, 6),
-    )
+        return {}
+    return {
+        "carried_chance": round(carried_chance(each, saturation, band), 3),
+        "saturation_requests_per_second": round(chosen.best.load.copy_count * saturation, 6),
+    }
 
 
-def headroom_warnings(carried: CarriedRate | None, copies: int, demand: Demand) -> tuple[str, ...]:
+def headroom_warnings(chosen: Chosen, levels: Levels, band: Band) -> tuple[str, ...]:
     """Warn where no allowed deployment carries the rate with the wanted headroom, and say what limits it."""
-    if carried is None or carried.chance >= round(carried.wanted, 3):
+    demand, copies = chosen.demand, chosen.best.load.copy_count
+    chance = carried_rate(chosen, levels, band).get("carried_chance", 1.0)
+    if chance >= round(demand.endpoint.objective.headroom, 3):
         return ()
     is_dear = copies < demand.endpoint.scaling.max_copies and bounds_money(demand)
     more = "raise the budget" if is_dear else f"allow more than {counted(copies, 'copy', 'copies')} (max_copies)"
-    what = headroom_words(copies, carried.chance, carried.wanted)
-    return (f"SEA154: {what}: {more} or faster instance types, or lower objective.headroom.",)
+    mended = f"{more} or faster instance types, or lower objective.headroom"
+    return (f"SEA154: {headroom_words(demand, copies, chance)}: {mended}.",)
 
 
 def _deployment_warnings(chosen: Chosen) -> tuple[str, ...]:
@@ -279,7 +279,7 @@ def predict_copy(chosen: Chosen, derived: DerivedLimits) -> CopyPrediction:
         band=derived.band,
         regime=regime_of(derived.levels.copy, gate, levels),
         rates=rate_points(chosen, derived.levels),
-        carried=carried_rate(chosen, derived.levels, derived.band),
+        **carried_rate(chosen, derived.levels, derived.band),
     )
 
 

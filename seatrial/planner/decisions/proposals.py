@@ -54,40 +54,7 @@ _SLACK = 1.25  # of the closed form's means over simulated percentiles, as where
 
 
 def propose_precisions(demand: Demand, allowed: Sequence[Instance], best: FeasibleCandidate) -> tuple[Proposal, ...]:
-    """Return the proposals of narrower weights, in the order fp8, nvfp4."""
-    return tuple(_proposal(demand, best, narrow) for narrow in narrower(demand, allowed, best))
-
-
-def _proposal(demand: Demand, plan: FeasibleCandidate, narrow: NarrowerDeployment) -> Proposal:
-    best, score = narrow.best, narrow.best.score
-    ours, theirs = plan.score, best.score
-    price, paid = (hourly_words(known(each.usd_per_hour), demand.discount) for each in (theirs, ours))
-    because = (
-        f"{best.instance_count} x {best.candidate}: {price} instead of {paid}, "
-        f"{tenths(theirs.ms_per_token_alone)} instead of {tenths(ours.ms_per_token_alone)} ms per token for a single "
-        f"request, at most {theirs.highest_tok_s:,.0f} instead of {ours.highest_tok_s:,.0f} output tok/s."
-    )
-    return Proposal(
-        quantization=narrow.quantization,
-        **best.size.fields,
-        output_tok_s=round(score.output_tok_s, 1),
-        highest_tok_s=round(score.highest_tok_s, 1),
-        ms_per_token_alone=round(score.ms_per_token_alone, 2),
-        because=because,
-        gives_up=_GIVES_UP[narrow.quantization],
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class NarrowerDeployment:
-    """The best deployment with weights of one quantization that beats the plan."""
-
-    quantization: str
-    best: FeasibleCandidate
-
-
-def narrower(demand: Demand, allowed: Sequence[Instance], best: FeasibleCandidate) -> tuple[NarrowerDeployment, ...]:
-    """Return, for each quantization worth proposing, the best deployment where it beats the plan.
+    """Return, for each quantization worth proposing, the best deployment where it beats the plan: fp8, then nvfp4.
 
     Nothing where the weights are quantized already, by the spec or in the named repository.
     """
@@ -97,7 +64,26 @@ def narrower(demand: Demand, allowed: Sequence[Instance], best: FeasibleCandidat
     loads_fp8 = not tgi or (int(major) if major.isdigit() else 0) >= _FIRST_TGI_WITH_FP8
     tried = [*([_AT_LOAD] if loads_fp8 else []), *([] if tgi else [_NEEDS_CHECKPOINT])]
     deployments = ((name, _best(demand, allowed, best, name)) for name in tried)
-    return tuple(NarrowerDeployment(name, each) for name, each in deployments if each is not None)
+    return tuple(_proposal(demand, best, name, each) for name, each in deployments if each is not None)
+
+
+def _proposal(demand: Demand, plan: FeasibleCandidate, quantization: str, best: FeasibleCandidate) -> Proposal:
+    ours, theirs = plan.score, best.score
+    price, paid = (hourly_words(known(each.usd_per_hour), demand.discount) for each in (theirs, ours))
+    because = (
+        f"{best.instance_count} x {best.candidate}: {price} instead of {paid}, "
+        f"{tenths(theirs.ms_per_token_alone)} instead of {tenths(ours.ms_per_token_alone)} ms per token for a single "
+        f"request, at most {theirs.highest_tok_s:,.0f} instead of {ours.highest_tok_s:,.0f} output tok/s."
+    )
+    return Proposal(
+        quantization=quantization,
+        **best.size.fields,
+        output_tok_s=round(theirs.output_tok_s, 1),
+        highest_tok_s=round(theirs.highest_tok_s, 1),
+        ms_per_token_alone=round(theirs.ms_per_token_alone, 2),
+        because=because,
+        gives_up=_GIVES_UP[quantization],
+    )
 
 
 def _best(

@@ -46,7 +46,6 @@ _LATENCY_SLACK = 1.25
 _THROUGHPUT_SLACK = 1.15
 # Kinds of shortfall: the higher, the later a candidate is simulated. 0, which comes into question, is before them all.
 _TOO_MANY_COPIES, _TOO_SLOW, _TOO_DEAR, _NO_PRICE = 5, 4, 2, 3
-_EQUAL = 1e-9  # of chances
 LACKS_HEADROOM = 1  # it is chosen where nothing has the headroom: the likeliest to carry the rate
 # Cheaper deployments in doubt were slower than predicted more often than faster while their model or degree was left
 # out, and as often as not while only lengths were. With this number their chances come true about as often as stated
@@ -71,17 +70,16 @@ def estimate(demand: Demand, candidate: Candidate) -> Estimate:
 
 def _shortfall(demand: Demand, candidate: Candidate, sized: Sizing, score: Score) -> tuple[int, float]:
     most, wanted_tok_s = demand.endpoint.scaling.max_copies, demand.endpoint.slo.output_tok_s or 0.0
+    lack = by_headroom(demand, candidate, sized.load)
     if sized.needed > most:
         return _TOO_MANY_COPIES, sized.needed / most
     if sized.load.output_tok_s < wanted_tok_s:
         return _TOO_SLOW, wanted_tok_s / sized.load.output_tok_s
     if score.usd_per_hour == UNKNOWN:
         choosable = demand.may_choose(candidate.instance) and not bounds_money(demand)
-        return by_headroom(demand, candidate, sized.load) if choosable else (_NO_PRICE, 0.0)
+        return lack if choosable else (_NO_PRICE, 0.0)
     beyond = excesses(demand, candidate, score)
-    if beyond:
-        return _TOO_DEAR, max(excess.price / excess.bound for excess in beyond)
-    return by_headroom(demand, candidate, sized.load)
+    return (_TOO_DEAR, max(excess.price / excess.bound for excess in beyond)) if beyond else lack
 
 
 def carried_by(demand: Demand, candidate: Candidate, load: LoadSpread) -> float:
@@ -93,23 +91,22 @@ def carried_by(demand: Demand, candidate: Candidate, load: LoadSpread) -> float:
 
 def by_headroom(demand: Demand, candidate: Candidate, load: LoadSpread) -> tuple[int, float]:
     """Return the shortfall of a deployment by the chance that it carries the rate, where nothing else falls short."""
-    lack = demand.endpoint.objective.headroom - carried_by(demand, candidate, load)
-    # The copies were counted by the inverse of the chance: equal to the last digits is equal.
-    return (LACKS_HEADROOM, lack) if lack > _EQUAL else (0, 0.0)
+    # Rounded, as the copies were counted by the inverse of the chance: equal but for the last digits is equal.
+    lack = round(demand.endpoint.objective.headroom - carried_by(demand, candidate, load), 9)
+    return (LACKS_HEADROOM, lack) if lack > 0 else (0, 0.0)
 
 
 def without_headroom(demand: Demand, feasible: FeasibleCandidate) -> RejectedCandidate:
     """Return the rejection of a deployment that lacks nothing but headroom, where another one has it."""
-    load, score, wanted = feasible.load, feasible.score, demand.endpoint.objective.headroom
-    chance = carried_by(demand, feasible.candidate, load)
-    place, because = feasible.candidate.place, headroom_words(load.copy_count, chance, wanted)
-    field, money = ("objective", "headroom"), (score.usd_per_hour, load.output_tok_s)
-    return RejectedCandidate(*place, "copies", f"{because}.", wanted / chance, field, "", *money)
+    load, chance = feasible.load, carried_by(demand, feasible.candidate, feasible.load)
+    because, field = f"{headroom_words(demand, load.copy_count, chance)}.", ("objective", "headroom")
+    money = feasible.score.usd_per_hour, load.output_tok_s
+    return RejectedCandidate(*feasible.candidate.place, "copies", because, 1 / chance, field, "", *money)
 
 
-def headroom_words(copies: int, chance: float, wanted: float) -> str:
+def headroom_words(demand: Demand, copies: int, chance: float) -> str:
     """Say that copies carry a rate, but not with the wanted chance."""
-    carry = counted(copies, "copy carries", "copies carry")
+    carry, wanted = counted(copies, "copy carries", "copies carry"), demand.endpoint.objective.headroom
     return f"{carry} the rate with a chance of {chance:.1%}, below objective.headroom {wanted:g}"
 
 

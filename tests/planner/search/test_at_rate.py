@@ -23,7 +23,7 @@ from seatrial_base.errors import PlanError
 from tests.planner.predict.conftest import placed
 
 if TYPE_CHECKING:
-    from seatrial.documents.plan import CarriedRate, Plan
+    from seatrial.documents.plan import Plan
     from tests.planner.conftest import Ask
 
 LEVELS = Levels(
@@ -98,42 +98,40 @@ def test_an_slo_that_only_the_queue_breaks_buys_another_copy(ask: Ask) -> None:
     assert copies("constant") < copies("poisson")
 
 
-EVEN = {"objective": {"headroom": 0.51}}
+EVEN: dict[str, object] = {"objective": {"headroom": 0.51}}
 
 
-def carried(ask: Ask, rate: float, most_copies: int = 1, **fields: object) -> tuple[Plan, CarriedRate]:
-    scaling = {"max_copies": most_copies}
-    plan = make_plan(ask(**{"workload": workload(rate), "serving": SERVING, "scaling": scaling, "slo": {}, **fields}))
-    assert plan.carried is not None
-    return plan, plan.carried
+def carried(ask: Ask, rate: float, **fields: object) -> tuple[Plan, float]:
+    plan = make_plan(ask(**{"workload": workload(rate), "serving": SERVING, "slo": {}, **fields}))
+    assert plan.carried_chance is not None
+    return plan, plan.carried_chance
 
 
 @pytest.fixture
 def saturation(ask: Ask) -> float:
-    """Requests per second beyond which the queue of one copy grows without end."""
-    return carried(ask, 1.0, **EVEN)[1].saturation_requests_per_second
+    return carried(ask, 1.0)[0].saturation_requests_per_second or 0.0
 
 
 @pytest.mark.parametrize("arrivals", ["closed", "poisson"])
 def test_a_rate_near_saturation_takes_another_copy(ask: Ask, saturation: float, arrivals: str) -> None:
-    near = {"workload": workload(0.98 * saturation, arrivals=arrivals)}
-    one, two = (carried(ask, 1.0, 4, **near, **more) for more in (EVEN, {}))
+    near = {"workload": workload(0.98 * saturation, arrivals=arrivals), "scaling": {"max_copies": 4}}
+    (one, even), (two, chance) = (carried(ask, 1.0, **near, **more) for more in (EVEN, {}))
 
-    assert [plan.copy_count.value for plan, _ in (one, two)] == [1, 2]
-    assert 0.5 < one[1].chance < 0.6 < 0.95 < two[1].chance
-    assert two[1].saturation_requests_per_second == pytest.approx(2 * saturation, rel=0.01)
-    assert not [warning for plan, _ in (one, two) for warning in plan.warnings if "SEA154" in warning]
+    assert (one.copy_count.value, two.copy_count.value) == (1, 2)
+    assert (0.5 < even < 0.6, chance > 0.95) == (True, True)
+    assert two.saturation_requests_per_second == pytest.approx(2 * saturation, rel=0.01)
+    assert "SEA154" not in " ".join((*one.warnings, *two.warnings))
 
 
 @settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(rate=st.floats(0.5, 12), headrooms=st.lists(st.floats(0.51, 0.999), min_size=3, max_size=3).map(sorted))
 def test_more_headroom_is_never_fewer_copies_nor_a_lower_chance(ask: Ask, rate: float, headrooms: list[float]) -> None:
-    plans = [carried(ask, rate, 6, objective={"headroom": headroom}) for headroom in headrooms]
+    plans = [carried(ask, rate, scaling={"max_copies": 6}, objective={"headroom": each}) for each in headrooms]
+    copies, chances = [plan.copy_count.value for plan, _ in plans], [chance for _, chance in plans]
 
-    for (less, of_less), (more, of_more) in pairwise(plans):
-        assert (less.copy_count.value, of_less.chance) <= (more.copy_count.value, of_more.chance)
-        assert of_less.chance <= of_more.chance
-    assert all(one.chance >= one.wanted - 0.001 or plan.copy_count.value == 6 for plan, one in plans)
+    assert (copies, chances) == (sorted(copies), sorted(chances))
+    for count, chance, headroom in zip(copies, chances, headrooms, strict=True):
+        assert count == 6 or chance >= headroom - 0.001
 
 
 @pytest.mark.parametrize(
@@ -146,36 +144,35 @@ def test_more_headroom_is_never_fewer_copies_nor_a_lower_chance(ask: Ask, rate: 
 def test_where_nothing_has_the_headroom_the_likeliest_is_taken_and_said(
     ask: Ask, saturation: float, limit: dict[str, object], mended: str
 ) -> None:
-    plan, one = carried(ask, 1.75 * saturation, **limit, slo={"tpot_ms": {"p95": 200}})
+    plan, chance = carried(ask, 1.75 * saturation, **{**limit, "slo": {"tpot_ms": {"p95": 200}}})
+    lacks = f"2 copies carry the rate with a chance of {chance:.1%}, below objective.headroom 0.95"
 
-    assert (plan.copy_count.value, 0.5 < one.chance < 0.95, plan.chance) == (2, True, one.chance)
+    assert (plan.copy_count.value, 0.5 < chance < 0.95, plan.chance) == (2, True, chance)
     assert [warning for warning in plan.warnings if "SEA154" in warning] == [
-        f"SEA154: 2 copies carry the rate with a chance of {one.chance:.1%}, below objective.headroom 0.95: {mended} or "
-        "faster instance types, or lower objective.headroom."
+        f"SEA154: {lacks}: {mended} or faster instance types, or lower objective.headroom."
     ]
     assert "Likeliest to carry the rate" in plan.instance_type.because
 
 
 def test_what_lacks_headroom_loses_at_any_price_and_is_told_so(ask: Ask, saturation: float) -> None:
     serving = {**SERVING, "instance_types": ["ml.g5.2xlarge", "ml.g7e.2xlarge"]}
-    asked = {"workload": workload(0.92 * saturation), "serving": serving, "slo": {}}
-    plan = make_plan(ask(**asked))
+    asked: dict[str, object] = {"workload": workload(0.92 * saturation), "serving": serving, "slo": {}}
+    plan, even = make_plan(ask(**asked)), make_plan(ask(**asked, **EVEN))
     (because,) = (one.because for one in plan.rejected if one.instance_type == "ml.g5.2xlarge")
 
     assert because.startswith("1 copy carries the rate with a chance of ")
     assert [(each.stage, each.because) for each in explain(ask(**asked), "ml.g5.2xlarge")] == [("copies", because)]
-    chosen = [plan, make_plan(ask(**asked, **EVEN))]
-    assert [each.instance_type.value for each in chosen] == ["ml.g7e.2xlarge", "ml.g5.2xlarge"]
+    assert (plan.instance_type.value, even.instance_type.value) == ("ml.g7e.2xlarge", "ml.g5.2xlarge")
 
 
 def test_no_batch_limit_takes_the_headroom_away(ask: Ask) -> None:
     """A bound on TPOT allows few sequences: they would be fewer than a slower copy needs for the rate."""
-    large = {"model": {"hub_id": "meta-llama/Llama-3.1-8B-Instruct"}, "serving": {"instance_types": ["ml.g7e.2xlarge"]}}
-    free, of_free = carried(ask, 20, **large, **EVEN)
-    slo = {"tpot_ms": {"p95": 1.4 * free.rates[-1].tpot_p95_ms}}
-    plan, one = carried(ask, 20, **large, slo=slo, objective={"headroom": of_free.chance - 0.02})
+    asked = {"model": {"hub_id": "meta-llama/Llama-3.1-8B-Instruct"}, "serving": {"instance_types": ["ml.g7e.2xlarge"]}}
+    free, highest = carried(ask, 20, **asked, **EVEN)
+    tight = {"slo": {"tpot_ms": {"p95": 1.4 * free.rates[-1].tpot_p95_ms}}, "objective": {"headroom": highest - 0.02}}
+    plan, chance = carried(ask, 20, **asked, **tight)
 
-    assert one.chance >= of_free.chance - 0.021
+    assert chance >= highest - 0.021
     assert "headroom" in plan.max_num_seqs.because
 
 
