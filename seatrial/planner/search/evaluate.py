@@ -45,8 +45,7 @@ _LATENCY_SLACK = 1.25
 # Simulated throughputs lie at most about this much above the closed form's: an estimate must not be too low.
 _THROUGHPUT_SLACK = 1.15
 # Kinds of shortfall: the higher, the later a candidate is simulated. 0, which comes into question, is before them all.
-_TOO_MANY_COPIES, _TOO_SLOW, _TOO_DEAR, _NO_PRICE = 5, 4, 2, 3
-LACKS_HEADROOM = 1  # it is chosen where nothing has the headroom: the likeliest to carry the rate
+_TOO_MANY_COPIES, _TOO_SLOW, _NO_PRICE, _TOO_DEAR, LACKS_HEADROOM = 5, 4, 3, 2, 1
 # Cheaper deployments in doubt were slower than predicted more often than faster while their model or degree was left
 # out, and as often as not while only lengths were. With this number their chances come true about as often as stated
 # (the table of benchmarks/planner_accuracy/chances.py).
