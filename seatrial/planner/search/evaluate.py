@@ -268,11 +268,12 @@ def _loosened(demand: Demand, candidate: Candidate, copies: int) -> str:
 
 def _too_slow(demand: Demand, candidate: Candidate, load: LoadSpread) -> RejectedCandidate:
     wanted_tok_s, reached = demand.endpoint.slo.output_tok_s or 0.0, load.output_tok_s
+    is_rate = load.rate_per_copy is not None
     because = (
-        f"{counted(load.copy_count, 'copy', 'copies')}: {reached:,.0f} output tok/s predicted, below slo.output_tok_s "
-        f"{wanted_tok_s:,.0f}."
+        f"{counted(load.copy_count, 'copy', 'copies')}: {reached:,.0f} output tok/s "
+        f"{'offered' if is_rate else 'predicted'}, below slo.output_tok_s {wanted_tok_s:,.0f}."
     )
-    what = "max_copies or " if load.concurrency_per_copy > 1 else ""
+    what = "max_copies or " if load.concurrency_per_copy > 1 and not is_rate else ""
     return RejectedCandidate(
         *candidate.place,
         stage="copies",
@@ -321,7 +322,7 @@ def chance_of(
 ) -> float | None:
     """Return the chance that a deployment meets the SLO; `None` where the spec bounds nothing.
 
-    A rate that is not carried meets none: its queue grows without end.
+    A rate that is not carried meets none, as its queue grows without end; else the tokens that it offers are answered.
 
     Args:
         slower: By how many standard deviations it is taken to be slower than predicted.
@@ -332,8 +333,8 @@ def chance_of(
     chances = [
         chance_within(bound.ratio(outcome), band.latency_of(bound.metric), slower) for bound in bounds if outcome
     ]
-    if wanted_tok_s is not None:
+    if wanted_tok_s is not None and load.rate_per_copy is None:
         chances.append(chance_within(wanted_tok_s / load.output_tok_s, band.throughput, slower))
-    if load.rate_per_copy is not None and chances:
+    if load.rate_per_copy is not None and endpoint.slo.bounds_speed:
         chances.append(carried_chance(load.rate_per_copy, saturation_per_s(candidate.copy), band, slower))
     return min(chances, default=None)

@@ -144,7 +144,7 @@ def test_more_headroom_is_never_fewer_copies_nor_a_lower_chance(ask: Ask, rate: 
 def test_where_nothing_has_the_headroom_the_likeliest_is_taken_and_said(
     ask: Ask, saturation: float, limit: dict[str, object], mended: str
 ) -> None:
-    plan, chance = carried(ask, 1.75 * saturation, **{**limit, "slo": {"tpot_ms": {"p95": 200}}})
+    plan, chance = carried(ask, 1.75 * saturation, **{**limit, "slo": {"output_tok_s": 500}})
     lacks = f"2 copies carry the rate with a chance of {chance:.1%}, below objective.headroom 0.95"
 
     assert (plan.copy_count.value, 0.5 < chance < 0.95, plan.chance) == (2, True, chance)
@@ -166,7 +166,6 @@ def test_what_lacks_headroom_loses_at_any_price_and_is_told_so(ask: Ask, saturat
 
 
 def test_no_batch_limit_takes_the_headroom_away(ask: Ask) -> None:
-    """A bound on TPOT allows few sequences: they would be fewer than a slower copy needs for the rate."""
     asked = {"model": {"hub_id": "meta-llama/Llama-3.1-8B-Instruct"}, "serving": {"instance_types": ["ml.g7e.2xlarge"]}}
     free, highest = carried(ask, 20, **asked, **EVEN)
     tight = {"slo": {"tpot_ms": {"p95": 1.4 * free.rates[-1].tpot_p95_ms}}, "objective": {"headroom": highest - 0.02}}
