@@ -420,6 +420,10 @@ class CopyPrediction(FrozenModel):
         band: How far the predictions may be off.
         regime: What bounds the copy, and what keeps its throughput from growing with the load.
         rates: Prediction at shares of the planned rate; written only where the workload is a rate.
+        carried_chance: That all copies together carry that rate, with the band of throughput as 80 % of the errors;
+            written likewise.
+        saturation_requests_per_second: Predicted rate of all copies together beyond which their queue grows without
+            end: at this rate the chance is one half; written likewise.
     """
 
     memory: MemoryFit
@@ -427,6 +431,8 @@ class CopyPrediction(FrozenModel):
     band: Band
     regime: Regime
     rates: tuple[RatePoint, ...] = model_field((), since="0.2")
+    carried_chance: float | None = model_field(None, ge=0, le=1, since="0.2", explains=True)
+    saturation_requests_per_second: float | None = model_field(None, since="0.2", explains=True)
 
 
 class Plan(CopyPrediction, ServingLimits, Layout, PlannedEndpoint, SealedModel):
@@ -504,7 +510,7 @@ def values_digest(document: Mapping[str, object]) -> str:
     """Return the digest of a plan as it is written in JSON, without its texts: another wording is the same plan.
 
     What it holds of deployments that are not chosen for want of a price, a probe or a precision counts as text; so do
-    its chance, which follows from its band and its predictions, and where it was promoted from.
+    its chances, which follow from its band and its predictions, and where it was promoted from.
     """
     return digest(json.dumps(_values(document), sort_keys=True, separators=(",", ":"), ensure_ascii=False))
 

@@ -320,7 +320,7 @@ def _recipe_row(
         "cost_per_token": score.usd_per_million_output_tokens,
         "latency": score.ms_per_token_alone,
         "throughput": -score.output_tok_s,
-    }[planned.resolved.demand.endpoint.objective]
+    }[planned.resolved.demand.endpoint.objective.goal]
     return (0, (goal, score.usd_per_million_output_tokens, -score.output_tok_s), name), row
 
 
@@ -365,7 +365,7 @@ def _predicted(planned: _Planned, plain: _Planned | Finding) -> PredictedRecipe:
     base_cost = None if base is None else cost_of(base.best, base.resolved.demand.discount)
     base_price = None if base_cost is None else base_cost.usd_per_million_output_tokens
     price = cost.usd_per_million_output_tokens
-    band = band_for(demand, planned.resolved.choice.version.value, best.candidate)
+    band = band_for(demand, best.candidate)
     gate = best.at_gate
     return PredictedRecipe(
         **best.size.fields | {"usd_per_hour": cost.usd_per_hour},
@@ -480,9 +480,12 @@ def _if_allowed(
 
 
 def _verdict(demand: Demand, result: SearchResult, judged: FeasibleCandidate | RejectedCandidate) -> DegreeVerdict:
+    best = result.ranked[0] if result.ranked else None
+    if isinstance(judged, RejectedCandidate) and best and best.candidate.place == (judged.instance_type, judged.degree):
+        judged = best  # it lacks headroom, and nothing allowed has more
     if isinstance(judged, RejectedCandidate):
         return DegreeVerdict(**judged.fields, won=False, stage=judged.stage)
-    candidate, best = judged.candidate, result.ranked[0] if result.ranked else None
+    candidate = judged.candidate
     won = best is not None and best.candidate.place == candidate.place
     if best is None:
         because = "Meets every requirement."
@@ -495,7 +498,7 @@ def _verdict(demand: Demand, result: SearchResult, judged: FeasibleCandidate | R
         because = f"Predicted to {demand.kept}; ranks above the chosen {best.candidate}: {price}, {numbers}."
     else:
         chosen = f"Chosen: {best.candidate}."
-        because = f"{why_outdone(best.score, judged.score, demand.endpoint.objective)} {chosen}"
+        because = f"{why_outdone(best.score, judged.score, demand.endpoint.objective.goal)} {chosen}"
     return DegreeVerdict(
         instance_type=candidate.instance.instance_type,
         tensor_parallel_degree=candidate.degree,
@@ -508,4 +511,4 @@ def _verdict(demand: Demand, result: SearchResult, judged: FeasibleCandidate | R
 
 
 def _key(demand: Demand, feasible: FeasibleCandidate) -> Key:
-    return ranking_order(feasible.candidate, feasible.score, demand.endpoint.objective)
+    return ranking_order(feasible.candidate, feasible.score, demand.endpoint.objective.goal)

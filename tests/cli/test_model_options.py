@@ -85,8 +85,9 @@ def test_the_region_is_the_option_or_that_of_the_credentials(empty: Path, monkey
 
 
 def test_a_saved_spec_is_the_one_that_is_planned(empty: Path) -> None:
+    save = Path("endpoints/chat.yaml")
     asked = ModelOptions(
-        input_tokens=2000, output_tokens=300, requests_per_second=2.5, usd_per_hour=10, save=Path("endpoints/chat.yaml")
+        input_tokens=2000, output_tokens=300, requests_per_second=2.5, usd_per_hour=10, headroom=0.9, save=save
     )
     (loaded,) = load_specs_or_model([Path(SMALL)], None, None, asked)
     assert files(empty) == {}
@@ -96,7 +97,7 @@ def test_a_saved_spec_is_the_one_that_is_planned(empty: Path) -> None:
         "name": "chat",
         "model": {"hub_id": SMALL},
         "workload": {"input_tokens": 2000, "output_tokens": 300, "requests_per_second": 2.5},
-        "objective": "cost",
+        "objective": {"goal": "cost", "headroom": 0.9},
         "budget": {"usd_per_hour": 10},
         "scaling": {"min_copies": 1, "max_copies": 8},
     }

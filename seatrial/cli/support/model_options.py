@@ -69,6 +69,7 @@ _SPELLINGS: Final = {
     "ttft_p95_ms": "--ttft-p95",
     "tpot_p95_ms": "--tpot-p95",
     "usd_per_hour": "--budget",
+    "headroom": "--headroom",
     "save": "--save",
 }
 
@@ -108,6 +109,7 @@ class ModelOptions:
     usd_per_hour: Annotated[
         float | None, typer.Option("--budget", metavar="USD", help="Highest cost per hour.", rich_help_panel=_PANEL)
     ] = None
+    headroom: Annotated[float | None, typer.Option(help="Chance to carry the rate.", rich_help_panel=_PANEL)] = None
     region: Annotated[
         str | None,
         typer.Option(

@@ -234,13 +234,13 @@ class RejectedCandidate:
         }
 
 
-def band_for(demand: Demand, engine_version: str, candidate: Candidate) -> Band:
+def band_for(demand: Demand, candidate: Candidate) -> Band:
     """Return how far the predictions for a deployment may be off."""
     own = demand.calibrated
     measured = own is not None and own.holds_for(candidate.instance.instance_type, candidate.degree)
     band = band_of(
         demand.engine,
-        engine_version,
+        demand.engine_version,
         demand.architecture,
         candidate.instance,
         degree=candidate.degree,

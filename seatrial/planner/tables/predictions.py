@@ -16,7 +16,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Literal
 
 from seatrial.documents.prediction import Band, Limit
-from seatrial.planner.predict.band import ASSUMED, DATA_PARALLEL, band_of, chance_within, doubted
+from seatrial.planner.predict.band import ASSUMED, DATA_PARALLEL, band_of, carried_chance, doubted
 from seatrial.planner.predict.closed_form import predict_at
 from seatrial.planner.predict.copy_model import compiled_length, hardware_of, least_batched_tokens, place_copy
 from seatrial.planner.predict.memory import fit_memory, held_tokens
@@ -179,12 +179,11 @@ def predict_csv_row(spec: RowSpec, form: Form = "simulation", load: Load = "publ
 def _at_rate(copy: Copy, spec: RowSpec, band: Band) -> RowPrediction:
     """Return what copies do whose requests arrive at random, dealt out evenly to all of them.
 
-    The chance that they carry the rate is that of a throughput beyond it. An endless queue has no
-    latency.
+    An endless queue has no latency.
     """
     copies = spec.instance_count * spec.copies_per_instance
     rate_per_s, most_per_s = spec.rate_per_s / copies, saturation_per_s(copy)
-    carried = chance_within(rate_per_s / most_per_s, band.throughput)
+    carried = carried_chance(rate_per_s, most_per_s, band)
     tok_s = min(rate_per_s, most_per_s) * copies * spec.output_tokens
     if rate_per_s >= most_per_s:
         return RowPrediction(tok_s, None, RowLimit.QUEUE, band, carried=carried)

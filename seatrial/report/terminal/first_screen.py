@@ -12,7 +12,7 @@ from rich.console import Group
 from rich.text import Text
 
 from seatrial.documents.plan import STAND_IN, hardware_words
-from seatrial.report.planned import edges, met_words
+from seatrial.report.planned import carried_lines, edges, met_words
 from seatrial.report.terminal.tables import narrow_usd, table_view, whole_percent
 from seatrial.specs.prices import CONDITIONS, PURCHASES, priced
 from seatrial_base.catalog.images import IMAGES
@@ -164,6 +164,8 @@ def first_screen(plan: Plan, loaded: LoadedSpec, columns: int = COLUMNS) -> Rend
     stand_in = next((warning for warning in plan.warnings if warning.startswith(STAND_IN)), "")
     lines.append(("model", (f"{model}\n{stand_in.rstrip('.')}" if stand_in else model)))
     lines.append(("load", f"{loaded.lengths.words}, {_turns(loaded)}{_traffic(loaded)}: {_throughput(plan, loaded)}"))
+    if carried := "\n".join(carried_lines(plan)):
+        lines.append(("rate", carried))
     longest = f"requests of at most {plan.max_model_len.value:,} tokens"
     lines.append(("deployment", f"{deployment(plan)}; {longest}{_offer(plan.instance_type.value, loaded)}"))
     if hosting := "\n".join(_hosting(plan, loaded)):
@@ -257,7 +259,7 @@ def warnings_of(plan: Plan) -> tuple[str, ...]:
 
 
 def load_tok_s(plan: Plan) -> float | None:
-    """Return the predicted output tokens per second of all copies at the planned load; `None` where none is known."""
+    """Return the output tokens per second of all copies at the planned load: predicted, or what a rate offers."""
     chosen = next((alternative for alternative in plan.pareto if alternative.chosen), None)
     if chosen is not None:
         return chosen.output_tok_s
@@ -418,7 +420,9 @@ def _banded(value: float, plan: Plan, metric: str) -> str:
 def _throughput(plan: Plan, loaded: LoadedSpec) -> str:
     least = loaded.endpoint.slo.output_tok_s
     bound = "" if least is None else f", SLO {least:,g} tok/s"
-    return f"{short(load_tok_s(plan))} output tok/s ±{whole_percent(plan.band.throughput)}{bound}"
+    # What a rate offers is no prediction: `carried_lines` has the saturation, which is one.
+    how = " offered" if plan.rates else f" ±{whole_percent(plan.band.throughput)}"
+    return f"{short(load_tok_s(plan))} output tok/s{how}{bound}"
 
 
 def _offer(instance_type: str, loaded: LoadedSpec) -> str:
@@ -442,7 +446,8 @@ def _runner_up(plan: Plan, loaded: LoadedSpec) -> str:
         price = f"{usd(theirs)}/h ({'+' if theirs >= ours else '-'}{usd(abs(theirs - ours))}/h)"
     count = f"{loser.instance_count} x " if loser.instance_count > 1 else ""
     hardware = f"{count}{hardware_words(loser.instance_type, loser.tensor_parallel_degree)}"
-    return f"{hardware}: {price}, {short(loser.output_tok_s)} output tok/s{_offer(loser.instance_type, loaded)}"
+    speed = "" if plan.rates else f", {short(loser.output_tok_s)} output tok/s"
+    return f"{hardware}: {price}{speed}{_offer(loser.instance_type, loaded)}"
 
 
 def _proposal(proposal: Proposal, share: str = "") -> str:

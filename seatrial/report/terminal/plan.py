@@ -8,7 +8,7 @@ from rich.console import Group
 from rich.text import Text
 
 from seatrial.documents.plan import Decision, Image
-from seatrial.report.planned import band_text, side_lines
+from seatrial.report.planned import band_text, carried_lines, side_lines
 from seatrial.report.terminal.first_screen import COLUMNS, first_screen, warnings_of
 from seatrial.report.terminal.tables import heading, narrow_usd, table_view, whole_percent
 from seatrial.specs.prices import CONDITIONS, PURCHASES
@@ -178,7 +178,8 @@ def curve_view(plan: Plan) -> RenderableType:
     if not plan.curve:
         return Group(title, Text("The plan has no levels."))
     reading = Text(f"{legend(plan)}\n")
-    rates = (Text(f"\n{RATES}\n"), _rate_points(plan)) if plan.rates else ()
+    rates: tuple[RenderableType, ...] = (Text(f"\n{RATES}\n"), _rate_points(plan)) if plan.rates else ()
+    rates += tuple(map(Text, carried_lines(plan)))
     # The letters of the knee's level and of the gate's, by concurrency.
     gate = plan.gate_concurrency_per_copy.value
     knee = plan.knee.concurrency
@@ -353,7 +354,7 @@ def subtitle(plan: Plan, loaded: LoadedSpec) -> str:
     """Name the model, the workload and the objective that the plan was made for."""
     return (
         f"{plan.model_name} ({plan.architecture}), {loaded.lengths.words}, objective "
-        f"{loaded.endpoint.objective}, plan {plan.digest}"
+        f"{loaded.endpoint.objective.goal}, plan {plan.digest}"
     )
 
 

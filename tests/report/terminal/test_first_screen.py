@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.documents.plan import Proposal
+from seatrial.documents.plan import Proposal, RatePoint
 from seatrial.report.terminal.first_screen import MOST_LINES, fitted, gate_point, load_tok_s, slo_state, warnings_of
 from seatrial.report.terminal.plan import SECTIONS, plan_view, price_sentence
 from seatrial.specs.endpoint import EndpointSpec
@@ -108,6 +108,21 @@ def test_the_throughput_is_that_of_all_copies(plan: Plan) -> None:
     bare, point = plan.model_copy(update={"pareto": ()}), gate_point(plan)
     assert point is not None
     assert load_tok_s(bare) == pytest.approx(point.output_tok_s * plan.copy_count.value)
+
+
+def test_the_offered_load_is_no_prediction_and_the_saturation_is_one(
+    plan: Plan, loaded: LoadedSpec, shown: Shown
+) -> None:
+    point = RatePoint(**dict.fromkeys(RatePoint.model_fields, 1.0) | {"output_tok_s": 128.0})
+    rated = {"rates": (point,), "carried_chance": 0.962, "saturation_requests_per_second": 6.5}
+    workload = loaded.endpoint.workload.model_copy(update={"concurrency": None, "requests_per_second": 4})
+    of_rate = replace(loaded, endpoint=loaded.endpoint.model_copy(update={"workload": workload}))
+    text = shown(plan_view(plan.model_copy(update=rated), of_rate), width=100)
+    rows = lines_of(text)
+    assert rows["load"].endswith(f"4 requests/s, at random: {load_tok_s(plan):,.0f} output tok/s offered")
+    assert rows["rate"] == "96 % to be carried; the queue diverges beyond 6.50 requests/s"
+    assert "saturation of all copies: 6.50 requests/s ±30 % (5.00 to 8.45), 832 output tok/s\n" in text
+    assert "tok/s" not in rows["runner-up"]
 
 
 @pytest.mark.parametrize("feasible", [True, False])
