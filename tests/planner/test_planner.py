@@ -700,7 +700,7 @@ def test_a_plan_to_zero_starts_with_a_copy_and_tells_the_cost_at_zero(ask: Ask) 
     assert "no instance runs" not in usual.copy_count.because
 
 
-def test_adapters_take_room_from_the_cache_and_their_time_is_named_as_unknown(ask: Ask) -> None:
+def test_adapters_take_room_from_the_cache_and_time_of_every_step(ask: Ask) -> None:
     def plan(**lora: int) -> Plan:
         serving = {"instance_types": ["ml.g6.xlarge"], "overrides": {"lora": lora} if lora else {}}
         return make_plan(ask(model={"hub_id": "NousResearch/Meta-Llama-3.1-8B-Instruct"}, serving=serving))
@@ -708,7 +708,17 @@ def test_adapters_take_room_from_the_cache_and_their_time_is_named_as_unknown(as
     plain, adapted = plan(), plan(max_adapters=20, max_rank=32)
     assert plain.memory.adapters_bytes == 0
     assert plain.memory.kv_room_bytes - adapted.memory.kv_room_bytes == adapted.memory.adapters_bytes == 3_355_443_200
-    assert any("time that adapters take of a step is not predicted" in text for text in adapted.warnings)
+    assert any("predicted as one that names an adapter" in text for text in adapted.warnings)
+    assert adapted.curve[3].tpot_ms > 1.03 * plain.curve[3].tpot_ms
+
+
+def test_a_prefix_that_prompts_share_is_in_the_cache_once(ask: Ask) -> None:
+    def held(**shared: int) -> int:
+        workload = {"input_tokens": 3_000, "output_tokens": 200, "concurrency": 8, **shared}
+        serving = {"instance_types": ["ml.g6e.xlarge"], "overrides": {"prefix_caching": True}}
+        return make_plan(ask(workload=workload, serving=serving)).memory.kv_limited_batch
+
+    assert 4 * held() < held(shared_prefix_tokens=2_500, prefix_groups=2) < held(shared_prefix_tokens=2_500)
 
 
 def test_experts_are_dealt_out_where_the_engine_starts_only_so(ask: Ask) -> None:

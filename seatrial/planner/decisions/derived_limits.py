@@ -26,6 +26,7 @@ from seatrial.planner.decisions.plan_warnings import (
     price_warnings,
     purchase_warnings,
     size_warnings,
+    unpredicted_warnings,
 )
 from seatrial.planner.decisions.timeouts import download_timeout, startup_timeout_s, timeout_warnings
 from seatrial.planner.predict.closed_form import predict_at
@@ -140,6 +141,7 @@ def derive_limits(chosen: Chosen) -> DerivedLimits:
             *chosen.resolved.choice.warnings,
             *(() if band.measured else (band.because,)),
             *access_warnings(chosen.loaded),
+            *unpredicted_warnings(endpoint.serving, demand.engine),
             *adapter_warnings(overrides.lora, memory),
             *_deployment_warnings(chosen),
             *chosen.demand.cautions(chosen.best.candidate.instance),
