@@ -71,7 +71,8 @@ def adapter_warnings(lora: Lora | None, memory: MemoryFit) -> tuple[str, ...]:
 
 def unpredicted_warnings(serving: ServingSpec, engine: Engine) -> tuple[str, ...]:
     """Name in one sentence what the spec asks of the engine and the prediction is made without."""
-    named = ["serving.code"] if serving.code is not None else []
+    named = [] if serving.backend in _PREDICTED_BACKENDS else [f"serving.backend {serving.backend}"]
+    named += [] if serving.code is None else ["serving.code"]
     for row in ENGINE_OPTIONS.rows:
         # Chunks are what an engine that mixes prompts into decode steps is predicted with, and no other is.
         usual = row.name == "chunked_prefill" and engine.scheduler == "chunked"
@@ -101,6 +102,7 @@ def access_warnings(loaded: LoadedSpec) -> tuple[str, ...]:
 
 
 _ALIKE = 0.05  # a share of the size; the heads of speculative decoding and buffers stay below it
+_PREDICTED_BACKENDS = ("auto", "vllm", "vllm-rolling", "neuronx")  # the others are predicted as LMI's vLLM
 _REFRESH = "`seatrial prices refresh` reads the current prices."
 _COMPONENTS = {"unnamed": "from a list that names no SageMaker component"}
 

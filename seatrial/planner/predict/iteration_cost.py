@@ -10,6 +10,7 @@ A decode step of B sequences over ctx cached tokens on N accelerators:
     ranks      = all-reduces * L * skew * (N - 1)               ranks wait for the last one, whatever it waits for
     attention  = ctx * KV bytes / W, or where the batch is too short to fill the accelerator ctx * latency of a head / B
     device     = products + experts + fixed + link
+    adapters   = 2 * least time of each product * L + min(B, slots) * bytes of an adapter / W: of products and fixed
     drafting   = device of the draft over what is verified + (k - 1) * device of the draft, of k drafted tokens
     host       = launch * (kernels + all-reduces) * L           an engine without CUDA graphs launches every kernel
     step       = max(host, device) + ranks + drafting + attention + server * B                                   s
@@ -27,10 +28,6 @@ Attention data parallelism divides the N accelerators into d groups, each with s
 
 A prompt is computed by the accelerators of its group alone: those of other groups wait unless they have prompts too.
 The server's work is that of all sequences.
-
-LoRA of rank r adds two products to each, of 2 r (inputs + outputs) FLOPs a token, and reads each adapter of the batch:
-
-    adapters   = 2 * least time of each product * L + min(B, adapters of a batch) * bytes of one on an accelerator / W
 
 An engine with compiled shapes (AWS Neuron) computes its whole batch over its whole length in every step, and fills
 every prompt up to that length: both times are those of the full shapes, whatever runs.

@@ -28,6 +28,7 @@ def test_known_options_are_not(ask: Ask) -> None:
     [
         ("lmi", {"enforce_eager": True, "extra": {"swap_space": 4, "seed": 1}}, "enforce_eager, swap_space"),
         ("lmi", {"enforce_eager": False, "chunked_prefill": True, "extra": {"cpu_offload_gb": 0}}, ""),
+        ("lmi/trtllm", {}, "serving.backend trtllm"),
         ("lmi", {"chunked_prefill": False, "extra": {"own": 1}}, "chunked_prefill, own"),
         ("tgi", {"extra": {"cuda_graphs": 0, "gpu_memory_utilization": 0.5}}, "cuda_graphs, gpu_memory_utilization"),
         ("lmi", {"extra": {"gpu_memory_utilization": 0.95, "enable_expert_parallel": True}}, ""),
@@ -38,8 +39,10 @@ def test_known_options_are_not(ask: Ask) -> None:
 def test_what_the_prediction_does_not_know_is_named_in_one_sentence(
     ask: Ask, engine: str, overrides: dict[str, object], left_out: str
 ) -> None:
-    serving = {"instance_types": ["ml.g5.2xlarge"], "engine": engine, "overrides": overrides}
-    named = [warning for warning in make_plan(ask(serving=serving)).warnings if warning.startswith(UNPREDICTED)]
+    engine, _, backend = engine.partition("/")
+    serving = {"instance_types": ["ml.g5.2xlarge"], "engine": engine, "backend": backend or "auto"}
+    plan = make_plan(ask(serving={**serving, "overrides": overrides}))
+    named = [warning for warning in plan.warnings if warning.startswith(UNPREDICTED)]
     assert named == ([f"{UNPREDICTED}{left_out}."] if left_out else [])
 
 
