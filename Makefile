@@ -33,7 +33,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 # With this variable Python compiles aws-cdk-lib anew in every process: 4 s of CPU for each synthesis.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install demo synth diff deploy environment test test-aws clean-aws test-random test-pythons test-flaky test-updates test-failures test-matrix test-recipes test-clients test-suites test-mutants mutants data-age renew check lint scoreboard bench bench-load-client check-security lock clean
+.PHONY: help install demo synth diff deploy environment test test-aws clean-aws test-random test-pythons test-flaky test-updates test-failures test-matrix test-recipes test-clients test-suites test-mutants mutants data-age renew check lint scoreboard bench bench-load-client bench-gpu check-security lock clean
 
 help: ## Show this text.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -151,6 +151,9 @@ bench: $(DEV_STAMP) ## Measure speed and memory (benchmarks/).
 
 bench-load-client: $(DEV_STAMP) ## Load clients side by side: Seatrial, boto3, aiohttp, and what else is installed.
 	@$(BIN)/python -m benchmarks.load_client.run
+
+bench-gpu: $(DEV_STAMP) ## Check the planner on the GPU at hand with vLLM and dummy weights: make bench-gpu MODELS=llama-3.1-8b (SECONDS=900 ARGS="--runs 1,2").
+	@$(BIN)/python -m benchmarks.gpu $(or $(SECONDS),900) $(or $(MODELS),llama-3.1-8b) $(ARGS)
 
 lock: ## Resolve the dependencies anew and export requirements.txt.
 	@$(BIN)/uv lock

@@ -28,7 +28,8 @@ def calibrate_command(
         Path | None, typer.Option("--result", help="Result of a trial, such as the report.json of `seatrial bench`.")
     ] = None,
     points: Annotated[
-        Path | None, typer.Option("--points", help="CSV: concurrency, output_tok_s, ms_per_token (p90).")
+        Path | None,
+        typer.Option("--points", help="CSV: concurrency, output_tok_s, ms_per_token (p90); or rows of benchmarks.gpu."),
     ] = None,
     benchmarks: Annotated[
         list[str] | None,
@@ -103,6 +104,12 @@ def _measured(
     except (OSError, UnicodeDecodeError) as error:
         message = f"the measured points can't be read: {error}"
         raise SpecError.of("SEA407", message, where=file.as_posix()) from error
+    if points is not None and text.lstrip().startswith("{"):
+        from seatrial.planner.gpu_rows import gpu_points
+
+        same, others = gpu_points(text, file.as_posix(), loaded, plan)
+        typer.echo(f"rows of this deployment: {len(same)}; measured otherwise and left out: {others}", err=True)
+        return same, CalibrationSource(file=file.name, digest=digest(text))
     if points is not None:
         return read_points(text, file.as_posix()), CalibrationSource(file=file.name, digest=digest(text))
     from seatrial.planner.calibration import check_trial, points_of_trial, usable

@@ -44,7 +44,7 @@ class OpenAI(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """List the one model."""
-        self._tell(200, "application/json", b'{"data":[{"id":"m"}]}')
+        self._tell(200, "application/json", b'{"data":[{"id":"m"}],"version":"0.20.2"}')
 
     def do_POST(self) -> None:
         """Answer one request."""

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from seatrial.cli.calibrate import calibrate_command
 from seatrial.documents.calibration import MeasuredPoint
-from seatrial.planner.calibration import check_trial, chosen, read_points, usable
+from seatrial.locks.lock_file import write_lock
+from seatrial.planner.calibration import check_trial, chosen, measured_copy, read_points, usable
+from seatrial.planner.planner import make_plan
+from seatrial.planner.predict.simulation import outcome
+from seatrial.planner.search.capacity import trial_protocol
 from seatrial_base.errors import SpecError
 
 if TYPE_CHECKING:
@@ -137,3 +144,36 @@ def test_a_trial_of_something_else_is_refused_with_everything_in_which_it_differ
         f"report.json: environment: SEA408: the trial measured prod, but the spec has dev{hint}\n"
         f"report.json: output_tokens: SEA408: the trial measured 64, but the spec has 256{hint}"
     )
+
+
+def test_rows_of_a_gpu_calibrate_what_is_planned_as_they_were_measured(
+    ask: Ask, capsys: pytest.CaptureFixture[str]
+) -> None:
+    serving = {"instance_types": ["ml.p5.4xlarge"], "engine": "vllm", "engine_version": "0.20.2"}
+    workload = {"input_tokens": 1000, "output_tokens": 200, "concurrency": 16}
+    loaded = ask(model={"hub_id": "meta-llama/Llama-3.1-8B-Instruct"}, serving=serving, workload=workload)
+    write_lock(plan := make_plan(loaded), loaded.path)
+    copy, protocol = measured_copy(loaded, plan), trial_protocol(loaded.endpoint.trial)
+    same = {"model": plan.model_name, "instance_type": "NVIDIA H100 80GB HBM3", "tp_degree": 1, "precision": "bf16"}
+    same |= {"engine": "vllm", "engine_version": "0.20.2", **workload, "start": "spread", "cut": "", "failed": 0}
+    speeds = {level: 0.8 * outcome(copy, level, protocol).output_tok_s for level in (1, 16)}
+    rows = [{**same, "concurrency": level, "output_tok_s": speed} for level, speed in speeds.items()]
+    others = [{**rows[0], "engine_version": "0.11.0", "instance_type": "NVIDIA L4"}, {**rows[0], "start": "together"}]
+    table = Path("rows.jsonl")
+    table.write_text("\n".join(map(json.dumps, (*rows, *others))))
+    calibrate_command(loaded.path, "dev", Path("environments"), points=table, write=True)
+    entry = json.loads(Path("chat.calibration.json").read_text())["environments"]["dev"]
+    assert ([each["concurrency"] for each in entry["points"]], entry["source"]["file"]) == ([1, 16], "rows.jsonl")
+    assert (entry["fixed"], entry["marginal"]) == pytest.approx((1.25, 1.25), rel=0.03)
+    assert "rows of this deployment: 2; measured otherwise and left out: 2" in capsys.readouterr().err
+    wrong: tuple[tuple[str, object, str], ...] = (
+        *(("model", [], "model"), ("failed", "no", "")),
+        ("changed_options", 5, "changed_options"),
+    )
+    refusals = {json.dumps({**rows[0], name: value}): [field] for name, value, field in wrong}
+    refusals |= {json.dumps(others[0]): ["instance_type", "engine_version"], "{}": [""], "{" * 9_999: [""]}
+    for text, fields in refusals.items():
+        table.write_text(text)
+        with pytest.raises(SpecError) as refused:
+            calibrate_command(loaded.path, "dev", Path("environments"), points=table)
+        assert [each.place.field for each in refused.value.problems] == fields

@@ -78,7 +78,7 @@ _KV_16BIT = ("bf16", "bfloat16", "fp16", "float16", "16bit")
 _BITS_8 = 8
 _COUNTED = re.compile(r"(?:(?P<before>\d{1,3})\s*[x×*]\s*)?(?P<name>.*?)(?:\s*[x×*]\s*(?P<after>\d{1,3}))?")
 _IGNORED = frozenset(
-    {"nvidia", "tensor", "core", "gpu", "gpus", "hgx", "dgx", "ac", "edition"}
+    {"nvidia", "tesla", "tensor", "core", "gpu", "gpus", "hgx", "dgx", "ac", "edition"}
     | {"hbm2e", "hbm3", "hbm3e", "gddr6", "gddr7"}
 )
 _EXTRA = frozenset({"sxm", "blackwell", "server"})

@@ -174,6 +174,7 @@ def test_the_kv_cache_is_what_the_cell_or_the_engine_says(
         ("NVIDIA A100-SXM4-40GB", 8, "ml.p4d.24xlarge"),
         ("H100", 1, "ml.p5.4xlarge"),
         ("NVIDIA H100 80GB HBM3", 2, "ml.p5.48xlarge"),
+        ("Tesla T4", 1, "ml.g4dn.xlarge"),
         ("H100 SXM", 8, "ml.p5.48xlarge"),
         ("8xH100", 1, "ml.p5.48xlarge"),
         ("B200 180GB", 8, "ml.p6-b200.48xlarge"),
