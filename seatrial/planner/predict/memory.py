@@ -214,8 +214,8 @@ _SURE_DEVIATIONS = 1.645  # of the sum of the batch's tokens: room in 95 % of th
 def sequences_held(room_tokens: float, tokens: float, stddev: float = 0.0, shared: float = 0.0, groups: int = 1) -> int:
     """Return how many sequences a room holds, of lengths that differ: those whose sum fits in 95 % of the time.
 
-    Formula: n * tokens + 1.645 * stddev * sqrt(n) <= room. An engine that lacks the room preempts a sequence. Where more
-    run than there are groups, the `shared` ones of the tokens are held once for each group.
+    Formula: n * tokens + 1.645 * stddev * sqrt(n) <= room. An engine that lacks the room preempts a sequence. Where
+    more run than there are groups, the `shared` ones of the tokens are held once for each group.
     """
     if shared:
         common = sequences_held(room_tokens - groups * shared, tokens - shared, stddev)
