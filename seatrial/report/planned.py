@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from seatrial_base.units import usd
+from seatrial_base.units import digits, usd
 from seatrial_load.slo.evaluate import latency_of, statistic_of
 
 if TYPE_CHECKING:
@@ -189,6 +189,17 @@ def chance_words(chance: float) -> str:
     if chance > _MOST:
         return "over 99 %"
     return "under 1 %" if chance < _LEAST else f"{chance * 100:.0f} %"
+
+
+def carried_lines(plan: Plan) -> Iterator[str]:
+    """Yield how likely the copies carry the offered rate, and the saturation that says it; nothing without a rate."""
+    saturation, chance, share = plan.saturation_requests_per_second, plan.carried_chance, plan.band.throughput
+    if saturation is None or chance is None:
+        return
+    planned, (low, high) = plan.rates[-1], (digits(end) for end in edges(saturation, share))
+    yield f"{chance_words(chance)} to be carried; the queue diverges beyond {digits(saturation)} requests/s"
+    band = f"±{share * 100:.0f} % ({low} to {high}), {digits(saturation * planned.output_tok_s / planned.per_copy)}"
+    yield f"saturation of all copies: {digits(saturation)} requests/s {band} output tok/s"
 
 
 def met_words(plan: Plan) -> str:

@@ -382,6 +382,12 @@ RULES: tuple[Rule, ...] = (
         "workload.requests_per_second",
         hint="keep one; the plan computes the other by Little's law",
     ),
+    needs(
+        "SEA155",
+        "objective.headroom",
+        "workload.requests_per_second",
+        hint="give a rate in place of concurrency: headroom is the chance that it is carried; or leave it out",
+    ),
     _deviations,
     *(
         excludes("SEA108", "workload.dataset", f"workload.{name}", hint="leave it out: the file has the lengths")

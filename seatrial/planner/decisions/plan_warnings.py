@@ -18,6 +18,7 @@ from seatrial_base.catalog.engine_options import (
     parser_names,
     unknown_options,
 )
+from seatrial_base.catalog.instances import OFFERS
 from seatrial_base.catalog.models import is_gated
 from seatrial_base.catalog.rows import nearest_names
 from seatrial_base.units import counted, gib
@@ -33,18 +34,30 @@ if TYPE_CHECKING:
     from seatrial_lint.engines.engine_options import Lora
 
 
-def price_warnings(instance: Instance, region: str) -> tuple[str, ...]:
-    """Warn when the price is unknown, is that of another region, or is not known to be that of Hosting."""
-    name, where, date = instance.instance_type, instance.price_region, instance.price_date
+def price_warnings(instance: Instance, loaded: LoadedSpec) -> tuple[str, ...]:
+    """Warn when price or offer in the region are unknown, or the price is not known to be that of Hosting."""
+    name, where, region, warnings = instance.instance_type, instance.price_region, loaded.environment.region, []
+    if not instance.is_offered:
+        offer = OFFERS.get(name)
+        # Those of the same part of the world first: data may be bound to it.
+        places = sorted(offer.regions if offer else (), key=lambda each: (each[:3] != region[:3], each))
+        some = f" It is in {', '.join(places[:3])}{' and others' if places[3:] else ''}."
+        unsure = f"SEA163: {name} is not known to be offered in {region}.{some if places else ''}"
+        warnings.append(f"{unsure} `seatrial preflight` asks for the account's quota there.")
     if instance.usd_per_hour is None:
-        return (f"SEA207: the price of {name} is unknown, so the cost is too. {_REFRESH}",)
-    warnings = []
+        return (*warnings, f"SEA207: the price of {name} is unknown, so the cost is too.{instance.estimate} {_REFRESH}")
     if instance.price_component != "Hosting":
         what = _COMPONENTS.get(instance.price_component or "", f"of SageMaker {instance.price_component}")
-        warnings.append(f"The price of {name} is {what} ({where}, {date}); its Hosting price is not public. {_REFRESH}")
-    if region != where:
-        unknown = f"none is known for {region}, nor whether it is offered there"
-        warnings.append(f"The price of {name} is from {where}, {date}; {unknown}. {_REFRESH}")
+        price = f"The price of {name} is {what} ({where}, {instance.price_date})"
+        warnings.append(f"{price}; its Hosting price is not public. {_REFRESH}")
+    if instance.has_other_price:
+        bounds = {"budget": loaded.endpoint.budget, "guard_rails": loaded.environment.guard_rails}
+        named = [f"{part}.{name}" for part, each in bounds.items() for name in _MONEY if getattr(each, name, None)]
+        if named:
+            kept = f"SEA164: Whether {', '.join(named)} is kept in {region} is not known"
+            warnings.append(f"{kept}: {where}'s price was held against it. {_REFRESH}")
+        stands_in = f"{where}'s of {instance.price_date} stands in"
+        warnings.append(f"SEA162: The price of {name} in {region} is not known: {stands_in}. {_REFRESH}")
     return tuple(warnings)
 
 
@@ -103,6 +116,7 @@ def access_warnings(loaded: LoadedSpec) -> tuple[str, ...]:
 
 _ALIKE = 0.05  # a share of the size; the heads of speculative decoding and buffers stay below it
 _PREDICTED_BACKENDS = ("auto", "vllm", "vllm-rolling", "neuronx")  # the others are predicted as LMI's vLLM
+_MONEY = ("usd_per_hour", "usd_per_million_output_tokens", "blended_usd_per_million_tokens", "job_usd")
 _REFRESH = "`seatrial prices refresh` reads the current prices."
 _COMPONENTS = {"unnamed": "from a list that names no SageMaker component"}
 

@@ -10,6 +10,7 @@ what was taken for another thing than what is written.
 from __future__ import annotations
 
 import math
+from functools import cache
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -79,7 +80,7 @@ def band_of(
         is_unknown = engine.family == "lmi" and release is None and read_version("lmi", version) is not None
         is_new = is_unknown or bands.release_is_new(place.engine, release)
         new: tuple[Facet, ...] = ("release",) if is_new else ()
-        earned = earned_band(place, BAND_CELLS.rows, bands.MEASURED_PLACES.rows, new)
+        earned = _earned(place, new)
         if earned is not None:
             return earned if speculation is None else _drafted(earned, speculation, instance.accelerator)
     if engine.compiled_shapes:
@@ -99,6 +100,11 @@ def band_of(
         f"prompts outside {FITTED_PROMPTS[0]} to {FITTED_PROMPTS[1]:,} tokens": not near_fitted,
     }
     return _fitted_or_assumed(constants, architecture, [reason for reason, holds in doubts.items() if holds])
+
+
+@cache
+def _earned(place: BandPlace, new: tuple[Facet, ...]) -> Band | None:
+    return earned_band(place, BAND_CELLS.rows, bands.MEASURED_PLACES.rows, new)
 
 
 def earned_band(
@@ -165,6 +171,16 @@ def chance_within(ratio: float, share: float, slower: float = 0.0) -> float:
     if share <= 0 or ratio <= 0:
         return float(ratio <= 1)
     return NormalDist().cdf(-math.log(ratio) / (math.log1p(share) / _COVERAGE_Z) - slower)
+
+
+def carried_chance(rate_per_s: float, saturation_per_s: float, band: Band, slower: float = 0.0) -> float:
+    """Return the chance that a rate is not above the true saturation: 0.5 for one at the predicted saturation."""
+    return chance_within(rate_per_s / saturation_per_s, band.throughput, slower)
+
+
+def carried_share(chance: float, band: Band) -> float:
+    """Return the share of the predicted saturation that is carried with a chance: what `carried_chance` inverts."""
+    return math.exp(-NormalDist().inv_cdf(chance) * math.log1p(band.throughput) / _COVERAGE_Z)
 
 
 def _drafted(plain: Band, speculation: Speculation, accelerator: str) -> Band:
