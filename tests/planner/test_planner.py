@@ -707,13 +707,15 @@ def test_adapters_take_room_from_the_cache_and_time_of_every_step(ask: Ask) -> N
     assert adapted.curve[3].tpot_ms > 1.03 * plain.curve[3].tpot_ms
 
 
-def test_a_prefix_that_prompts_share_is_in_the_cache_once(ask: Ask) -> None:
-    def held(**shared: int) -> int:
+def test_a_shared_prefix_is_in_the_cache_once_and_a_share_of_the_memory_bounds_it(ask: Ask) -> None:
+    def held(share: float = 0.9, **shared: int) -> int:
         workload = {"input_tokens": 3_000, "output_tokens": 200, "concurrency": 8, **shared}
-        serving = {"instance_types": ["ml.g6e.xlarge"], "overrides": {"prefix_caching": True}}
+        overrides = {"prefix_caching": True, "extra": {"gpu_memory_utilization": share}}
+        serving = {"instance_types": ["ml.g6e.xlarge"], "overrides": overrides}
         return make_plan(ask(workload=workload, serving=serving)).memory.kv_limited_batch
 
-    assert 4 * held() < held(shared_prefix_tokens=2_500, prefix_groups=2) < held(shared_prefix_tokens=2_500)
+    two, one = (held(shared_prefix_tokens=2_500, prefix_groups=groups) for groups in (2, 1))
+    assert 4 * held(0.6) < 4 * held() < two < one
 
 
 def test_experts_are_dealt_out_where_the_engine_starts_only_so(ask: Ask) -> None:

@@ -287,7 +287,6 @@ def place_copy(
 
     Args:
         max_model_len: Tokens of the longest sequence, which an engine with compiled shapes is compiled for.
-        shared: What running requests have in common.
     """
     lora = None if engine.compiled_shapes else adapters
     return Copy(

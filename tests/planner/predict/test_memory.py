@@ -109,7 +109,6 @@ def test_vllm_leaves_free_what_its_release_does_not_take(version: str, instance_
 
 
 def test_a_shared_prefix_is_in_the_cache_once_where_more_run_than_there_are_prefixes() -> None:
-    # 1,000 tokens each, of which 800 are shared
     assert [sequences_held(10_000, 1_000, 0.0, 800, groups) for groups in (1, 10, 50)] == [46, 10, 10]
     assert sequences_held(20_000, 1_000, 0.0, 800, 10) == 60
 

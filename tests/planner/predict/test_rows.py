@@ -317,7 +317,6 @@ class TestTables:
             ("lmi,24", "gpu_memory_utilization", "0.95", 8_192),  # of 80 GiB a twentieth, of 0.5 MiB a token
             ("sglang,0.5.9", "mem_fraction_static", "0.88", 0),  # what is assumed without it
             ("tgi,3.3.6", "CUDA_MEMORY_FRACTION", "0.9", -16_384),
-            ("tgi,3.3.6", "gpu_memory_utilization", "0.5", 0),  # vLLM's
             ("vllm,0.19.0", "num_gpu_blocks_override", "100", None),
             ("sglang,0.5.9", "max_total_tokens", "1600", None),
         ],
