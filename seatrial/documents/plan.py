@@ -43,6 +43,8 @@ __all__ = [
 PLAN_SCHEMA = "3"
 STAND_IN = "The model_type "
 """The beginning of the warning that names the family which is used for an unknown one."""
+UNPREDICTED = "Not in the prediction: "
+"""The beginning of the warning that names what changes memory or speed and the prediction does not know."""
 
 Value = TypeVar("Value")
 

@@ -16,7 +16,7 @@ from seatrial.planner.decisions.batching import choose_batched_tokens, choose_ma
 from seatrial.planner.decisions.plan_warnings import access_warnings
 from seatrial.planner.engine import allowed_instances, arrivals_of, check_model_fields, choose_engine
 from seatrial.planner.predict.copy_model import speculation_of
-from seatrial.planner.predict.memory import weights_bytes
+from seatrial.planner.predict.memory import weights_bytes, with_options
 from seatrial.planner.recipe_limits import (
     RecipeEngine,
     RecipeRefusal,
@@ -95,7 +95,7 @@ def resolve(loaded: LoadedSpec) -> Resolved:
         endpoint=endpoint,
         rails=loaded.environment.guard_rails,
         architecture=architecture,
-        engine=choice.facts,
+        engine=with_options(choice.facts, overrides.extra),
         engine_version=choice.version.value,
         max_model_len=max_model_len.value,
         batched_tokens=batched_tokens.value,

@@ -381,7 +381,9 @@ class ServingOverrides(EngineOptions):
         json_schema_extra=left_out_or_mapping,
         since="0.1",
     )
-    extra: dict[OptionName, OptionValue] = Field({}, description="Options passed to the engine as they are.")
+    extra: dict[OptionName, OptionValue] = Field(
+        {}, description="Options passed to the engine as they are. The plan names those that the prediction leaves out."
+    )
 
 
 class ServingSpec(FrozenModel):

@@ -695,7 +695,7 @@ def test_a_plan_to_zero_starts_with_a_copy_and_tells_the_cost_at_zero(ask: Ask) 
     assert "no instance runs" not in usual.copy_count.because
 
 
-def test_adapters_take_room_from_the_cache_and_their_time_is_named_as_unknown(ask: Ask) -> None:
+def test_adapters_take_room_from_the_cache_and_time_of_every_step(ask: Ask) -> None:
     def plan(**lora: int) -> Plan:
         serving = {"instance_types": ["ml.g6.xlarge"], "overrides": {"lora": lora} if lora else {}}
         return make_plan(ask(model={"hub_id": "NousResearch/Meta-Llama-3.1-8B-Instruct"}, serving=serving))
@@ -703,7 +703,19 @@ def test_adapters_take_room_from_the_cache_and_their_time_is_named_as_unknown(as
     plain, adapted = plan(), plan(max_adapters=20, max_rank=32)
     assert plain.memory.adapters_bytes == 0
     assert plain.memory.kv_room_bytes - adapted.memory.kv_room_bytes == adapted.memory.adapters_bytes == 3_355_443_200
-    assert any("time that adapters take of a step is not predicted" in text for text in adapted.warnings)
+    assert any("predicted as one that names an adapter" in text for text in adapted.warnings)
+    assert adapted.curve[3].tpot_ms > 1.03 * plain.curve[3].tpot_ms
+
+
+def test_a_shared_prefix_is_in_the_cache_once_and_a_share_of_the_memory_bounds_it(ask: Ask) -> None:
+    def held(share: float = 0.9, **shared: int) -> int:
+        workload = {"input_tokens": 3_000, "output_tokens": 200, "concurrency": 8, **shared}
+        overrides = {"prefix_caching": True, "extra": {"gpu_memory_utilization": share}}
+        serving = {"instance_types": ["ml.g6e.xlarge"], "overrides": overrides}
+        return make_plan(ask(workload=workload, serving=serving)).memory.kv_limited_batch
+
+    two, one = (held(shared_prefix_tokens=2_500, prefix_groups=groups) for groups in (2, 1))
+    assert 4 * held(0.6) < 4 * held() < two < one
 
 
 def test_experts_are_dealt_out_where_the_engine_starts_only_so(ask: Ask) -> None:

@@ -405,6 +405,8 @@ class TestUnreadableFiles:
             ("none_such: 1", "known fields: schema_version, name, "),
             ("serving: {overrides: {extra: {rope_scaling: {factor: 4.0}}}}", "it belongs below `serving.overrides`"),
             ("serving: {overrides: {extra: {gpu_memory_utilization: 1.5}}}", "valid: above 0, at most 1"),
+            ("serving: {overrides: {extra: {CUDA_memory_fraction: '1.5'}}}", "valid: above 0, at most 1"),
+            ("serving: {overrides: {extra: {kv_cache_free_gpu_mem_fraction: 95}}}", "valid: above 0, at most 1"),
             ("scaling: {max_copies: 0}", "to scale to zero, set scaling.min_copies: 0"),
         ],
     )

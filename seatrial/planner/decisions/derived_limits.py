@@ -27,6 +27,7 @@ from seatrial.planner.decisions.plan_warnings import (
     price_warnings,
     purchase_warnings,
     size_warnings,
+    unpredicted_warnings,
 )
 from seatrial.planner.decisions.timeouts import download_timeout, startup_timeout_s, timeout_warnings
 from seatrial.planner.predict.band import carried_chance, carried_share
@@ -144,6 +145,7 @@ def derive_limits(chosen: Chosen) -> DerivedLimits:
             *(() if band.measured else (band.because,)),
             *headroom_warnings(chosen, levels, band),
             *access_warnings(chosen.loaded),
+            *unpredicted_warnings(endpoint.serving, demand.engine),
             *adapter_warnings(overrides.lora, memory),
             *_deployment_warnings(chosen),
             *chosen.demand.cautions(chosen.best.candidate.instance),

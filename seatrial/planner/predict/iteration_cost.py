@@ -10,6 +10,7 @@ A decode step of B sequences over ctx cached tokens on N accelerators:
     ranks      = all-reduces * L * skew * (N - 1)               ranks wait for the last one, whatever it waits for
     attention  = ctx * KV bytes / W, or where the batch is too short to fill the accelerator ctx * latency of a head / B
     device     = products + experts + fixed + link
+    adapters   = 2 * least time of each product * L + min(B, slots) * bytes of an adapter / W: of products and fixed
     drafting   = device of the draft over what is verified + (k - 1) * device of the draft, of k drafted tokens
     host       = launch * (kernels + all-reduces) * L           an engine without CUDA graphs launches every kernel
     step       = max(host, device) + ranks + drafting + attention + server * B                                   s
@@ -121,6 +122,8 @@ class Costs:
         drafter: The coefficients of a draft whose shape is known.
         groups: Groups of accelerators that attend to sequences of their own.
         prompt_length: Tokens of a prompt, which one group computes; 0 where there is one group.
+        slots: LoRA adapters of a batch at most.
+        adapter: Reading one of them beside the experts; `adapter_experts`, its matrices of all experts.
     """
 
     host: float
@@ -148,6 +151,9 @@ class Costs:
     drafter: Costs | None = None
     groups: int = 1
     prompt_length: int = 0
+    slots: int = 0
+    adapter: float = 0.0
+    adapter_experts: float = 0.0
 
     def share_of_group(self, prompt_tokens: float) -> float:
         """Return the prompt tokens that the slowest group takes, times the groups; all of them where they are even."""
@@ -158,6 +164,9 @@ class Costs:
         every = tokens + prompt_tokens
         arithmetic = (tokens + self.share_of_group(prompt_tokens)) * self.token + tokens * self.head_token
         products = _added(self.weights, arithmetic, self.sharpness)
+        if self.slots:
+            read = self.adapter + self.adapter_experts * self._chosen(every)
+            products += min(every, self.slots) * read
         if not self.expert_weights:
             return products
         chosen, computed = self._chosen(every), self._computed(every)
@@ -238,7 +247,7 @@ def _added(read: float, arithmetic: float, sharpness: float) -> float:
 def costs_of(copy: Copy) -> Costs:
     """Compute the coefficients of a copy's iterations."""
     costs = _in_groups(_dynamic_costs(copy), copy)
-    return _compiled(costs, copy) if copy.compiled_length else _speculative(costs, copy)
+    return _compiled(costs, copy) if copy.compiled_length else _speculative(_adapted(costs, copy), copy)
 
 
 def _in_groups(costs: Costs, copy: Copy) -> Costs:
@@ -273,6 +282,28 @@ def _shared_by(every: AllReduces, share: float, groups: int) -> AllReduces:
         token_times=share * every.token_times,
         token_bytes=every.token_bytes / groups,
         hops_s=share * every.hops_s,
+    )
+
+
+def _adapted(costs: Costs, copy: Copy) -> Costs:
+    """Return the costs with those of LoRA adapters, which are of 16 bits whatever the weights are."""
+    if not copy.adapters:
+        return costs
+    hardware, shape, (dense_bytes, expert_bytes) = copy.hardware, copy.architecture, copy.adapter_bytes
+    product = find_operator(hardware.accelerator, "product", None, copy.engine.kernels)
+    products = 2 * shape.layers * (_LATENT_PRODUCTS if shape.latent_dim is not None else _PRODUCTS)
+    fixed, marginal = (_factor(copy, product) * share for share in (copy.calibration.fixed, copy.calibration.marginal))
+    byte_s = fixed / (hardware.memory_bandwidth_bytes_s * product.memory_efficiency)
+    flop_s = marginal / (hardware.flops_16bit * product.compute_efficiency)
+    # Beside each product one down to the rank and one up; a parameter has 2 bytes, and a token takes 2 FLOPs of it.
+    return replace(
+        costs,
+        fixed=costs.fixed + fixed * products * product.latency_s,
+        token=costs.token + dense_bytes * flop_s,
+        expert_token=costs.expert_token + _chosen(shape) * expert_bytes * flop_s,
+        slots=copy.adapters,
+        adapter=dense_bytes * byte_s,
+        adapter_experts=expert_bytes * byte_s,
     )
 
 

@@ -19,7 +19,7 @@ from seatrial.documents.prediction import Band, Limit
 from seatrial.planner.predict.band import ASSUMED, DATA_PARALLEL, band_of, carried_chance, doubted
 from seatrial.planner.predict.closed_form import predict_at
 from seatrial.planner.predict.copy_model import compiled_length, hardware_of, least_batched_tokens, place_copy
-from seatrial.planner.predict.memory import fit_memory, held_tokens
+from seatrial.planner.predict.memory import SharedPrefix, fit_memory, held_tokens
 from seatrial.planner.predict.simulation import (
     PUBLISHED,
     REQUESTS_AT_A_RATE,
@@ -31,7 +31,7 @@ from seatrial.planner.predict.simulation import (
     simulate_static,
 )
 from seatrial.planner.tables import options
-from seatrial.planner.tables.rows import COUNTS, as_number
+from seatrial.planner.tables.rows import COUNTS
 from seatrial.planner.tables.steady import (
     InstanceLevel,
     SteadyLevel,
@@ -50,7 +50,7 @@ from seatrial_base.catalog.architecture import shards_evenly
 from seatrial_base.catalog.engine_limits import Start, start_refusals
 from seatrial_base.catalog.engines import ENGINE_CANDIDATES, EngineCase, release_of, rule_reasons
 from seatrial_base.table import without_formula
-from seatrial_base.units import GIB, MS_PER_S
+from seatrial_base.units import GIB, MS_PER_S, as_number
 from seatrial_load.documents.arrivals import Poisson
 from seatrial_load.measure.interval import percentile
 
@@ -221,6 +221,7 @@ def _placed(spec: RowSpec) -> Copy:
         raise ValueError(f"{spec.instance.instance_type} has no known speed")
     compiled = spec.engine.compiled_shapes
     length = compiled_length(spec.input_tokens + spec.output_tokens) if compiled else 0
+    shared = SharedPrefix(round(spec.prefix_hit_rate * spec.input_tokens))
     batched_tokens = length or least_batched_tokens(spec.engine, spec.instance, spec.input_tokens)
     memory = fit_memory(
         spec.architecture,
@@ -233,6 +234,7 @@ def _placed(spec: RowSpec) -> Copy:
         kv_bits=8 if spec.kv_precision == "fp8" else 16,
         draft=spec.speculation.draft if spec.speculation else None,
         attention_data_parallel_degree=spec.attention_data_parallel_degree,
+        shared=shared,
     )
     return place_copy(
         spec.architecture,
@@ -250,6 +252,7 @@ def _placed(spec: RowSpec) -> Copy:
         max_model_len=length,
         expert_parallel_degree=spec.expert_parallel_degree,
         attention_data_parallel_degree=spec.attention_data_parallel_degree,
+        shared=shared,
     )
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from rich.console import Group
 from rich.text import Text
 
-from seatrial.documents.plan import STAND_IN, hardware_words
+from seatrial.documents.plan import STAND_IN, UNPREDICTED, hardware_words
 from seatrial.report.planned import carried_lines, edges, measure_first, met_words
 from seatrial.report.terminal.tables import narrow_usd, table_view, whole_percent
 from seatrial.specs.prices import CONDITIONS, PURCHASES, priced
@@ -182,15 +182,13 @@ def first_screen(plan: Plan, loaded: LoadedSpec, columns: int = COLUMNS) -> Rend
             "none": "none: the spec bounds no latency",
         }[slo_state(plan, loaded)]
         lines.append(("SLO", f"{words}; band ±{whole_percent(plan.band.latency)} ({kind})"))
-<<<<<<< HEAD
     if unsure := measure_first(plan, loaded):
         lines.append(("measure", unsure))
-    lines.append(("runner-up", _runner_up(plan)))
-    if unpriced := _unpriced_winner(plan):
-=======
+    if unpredicted := next((warning for warning in plan.warnings if warning.startswith(UNPREDICTED)), ""):
+        cut = shorten(unpredicted.rstrip("."), columns - _NAME_COLUMNS, placeholder="… --section warnings")
+        lines.append(("left out", cut))
     lines.append(("runner-up", _runner_up(plan, loaded)))
     if unpriced := _unpriced_winner(plan, loaded):
->>>>>>> main
         lines.append(("unpriced", unpriced))
     # The best buy is on top already.
     if plan.proposals and headline is None:
@@ -198,7 +196,7 @@ def first_screen(plan: Plan, loaded: LoadedSpec, columns: int = COLUMNS) -> Rend
     if plan.probe is not None:
         lines.append(("probe", _probe(plan.probe, loaded)))
     last = ("next", _next(loaded))
-    if warnings := warnings_of(plan):
+    if warnings := [warning for warning in warnings_of(plan) if warning != unpredicted]:
         lines.append(("warnings", _warned(warnings, MOST_LINES - 1 - _height((*lines, last), columns), columns)))
     rows = fitted((*lines, last), columns)
     view = table_view(table_of((name_column(""), *text_columns("")), rows))

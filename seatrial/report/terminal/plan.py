@@ -135,7 +135,7 @@ def memory_sentence(fit: MemoryFit, tokens: int) -> str:
     if theirs == fit.kv_limited_batch:
         return f"{ours} The rule of thumb, (memory - weights) / (KV per token x tokens), gives the same."
     # It may be off to both sides: what it leaves out takes memory, and what it does not know saves some.
-    why = "a sliding window, or attention by groups, which keep fewer tokens in each cache"
+    why = "a sliding window, a shared prefix, or attention by groups, which keep fewer tokens in each cache"
     if theirs > fit.kv_limited_batch:
         why = "activations and the engine's reserve"
     return (

@@ -69,6 +69,13 @@ def test_warnings_are_whole_where_there_is_room_and_a_start_that_may_time_out_is
     assert "The price is old. Much more" in shown(plan_view(warned, loaded, columns=300), width=300)
 
 
+def test_what_the_prediction_leaves_out_has_a_line_of_its_own(plan: Plan, loaded: LoadedSpec, shown: Shown) -> None:
+    left = plan.model_copy(update={"warnings": ("Not in the prediction: enforce_eager, swap_space.",)})
+    rows = lines_of(shown(plan_view(left, loaded)))
+    assert rows["left"] == "out    Not in the prediction: enforce_eager, swap_space"
+    assert "warnings" not in rows
+
+
 def test_the_longest_request_is_shown(plan: Plan, loaded: LoadedSpec, shown: Shown) -> None:
     row = lines_of(shown(plan_view(plan, loaded)))["deployment"]
     assert row.endswith(f"; requests of at most {plan.max_model_len.value:,} tokens")
