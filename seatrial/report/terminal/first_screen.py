@@ -182,14 +182,8 @@ def first_screen(plan: Plan, loaded: LoadedSpec, columns: int = COLUMNS) -> Rend
             "none": "none: the spec bounds no latency",
         }[slo_state(plan, loaded)]
         lines.append(("SLO", f"{words}; band ±{whole_percent(plan.band.latency)} ({kind})"))
-    if unsure := measure_first(plan, loaded):
-        lines.append(("measure", unsure))
-    if unpredicted := next((warning for warning in plan.warnings if warning.startswith(UNPREDICTED)), ""):
-        cut = shorten(unpredicted.rstrip("."), columns - _NAME_COLUMNS, placeholder="… --section warnings")
-        lines.append(("left out", cut))
-    lines.append(("runner-up", _runner_up(plan, loaded)))
-    if unpriced := _unpriced_winner(plan, loaded):
-        lines.append(("unpriced", unpriced))
+    unpredicted = next((warning for warning in plan.warnings if warning.startswith(UNPREDICTED)), "")
+    lines += _doubts_and_rivals(plan, loaded, unpredicted, columns)
     # The best buy is on top already.
     if plan.proposals and headline is None:
         lines.append(("proposed", _proposal(min(plan.proposals, key=_gain))))
@@ -201,6 +195,17 @@ def first_screen(plan: Plan, loaded: LoadedSpec, columns: int = COLUMNS) -> Rend
     rows = fitted((*lines, last), columns)
     view = table_view(table_of((name_column(""), *text_columns("")), rows))
     return Group(Text(f"Plan for {plan.endpoint} in {plan.environment}", style="bold"), view)
+
+
+def _doubts_and_rivals(plan: Plan, loaded: LoadedSpec, unpredicted: str, columns: int) -> Iterator[tuple[str, str]]:
+    """Yield what to measure first, what the prediction leaves out, the next best, and what has no price."""
+    if unsure := measure_first(plan, loaded):
+        yield "measure", unsure
+    if unpredicted:
+        yield "left out", shorten(unpredicted.rstrip("."), columns - _NAME_COLUMNS, placeholder="… --section warnings")
+    yield "runner-up", _runner_up(plan, loaded)
+    if unpriced := _unpriced_winner(plan, loaded):
+        yield "unpriced", unpriced
 
 
 def fitted(rows: Sequence[tuple[str, str]], columns: int = COLUMNS) -> tuple[tuple[str, str], ...]:
