@@ -44,6 +44,7 @@ PLAN_SCHEMA = "3"
 STAND_IN = "The model_type "
 """The beginning of the warning that names the family which is used for an unknown one."""
 UNPREDICTED = "Not in the prediction: "
+AT_PEAK = "At peak, autoscaling runs "
 """The beginning of the warning that names what changes memory or speed and the prediction does not know."""
 
 Value = TypeVar("Value")

@@ -27,6 +27,7 @@ _COLUMNS: Final = (
     *("model", "instance_type", "tp_degree", "input_tokens", "output_tokens", "concurrency", "rate_per_s", "start"),
     *("engine", "engine_version", "precision", "prefix_hit_rate", "output_tok_s", "ms_per_token"),
 )
+SIMULATED: Final = "(simulated)"
 _NEEDED: Final = frozenset({"model", "instance_type", "input_tokens", "output_tokens", "cut", "failed", "output_tok_s"})
 _NUMBERS: Final = ("failed", "output_tok_s", "ttft_ms_mean", "tpot_ms_mean", "ms_per_token_p90")
 
@@ -65,6 +66,8 @@ def gpu_points(text: str, where: str, loaded: LoadedSpec, plan: Plan) -> tuple[t
             nearest one differs.
     """
     rows = read_gpu_rows(text, where)
+    if any(SIMULATED in str(row["instance_type"]) for row in rows):
+        raise SpecError.of("SEA408", "the rows are of a simulated server, and calibrate nothing", where=where)
     read = read_rows(as_table(rows).encode(), where)[1]
     differs = [_differences(row, one, loaded, plan, where) for row, one in zip(rows, read, strict=True)]
     same = [row for row, differences in zip(rows, differs, strict=True) if not differences]

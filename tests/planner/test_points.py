@@ -172,6 +172,7 @@ def test_rows_of_a_gpu_calibrate_what_is_planned_as_they_were_measured(
     )
     refusals = {json.dumps({**rows[0], name: value}): [field] for name, value, field in wrong}
     refusals |= {json.dumps(others[0]): ["instance_type", "engine_version"], "{}": [""], "{" * 9_999: [""]}
+    refusals[json.dumps({**rows[0], "instance_type": "none (simulated)"})] = [""]
     for text, fields in refusals.items():
         table.write_text(text)
         with pytest.raises(SpecError) as refused:

@@ -162,6 +162,14 @@ def test_no_bound_on_money_is_called_kept_by_another_price(bounds: dict[str, obj
     assert (told, at_home) == ([expected] if names else [], [])
 
 
+def test_a_refusal_says_whose_price_it_is_and_which_bound_refuses_the_next(ask: Ask) -> None:
+    types: dict[str, object] = {"serving": {"instance_types": ["ml.g5.2xlarge", "ml.g5.12xlarge"]}}
+    with pytest.raises(PlanError) as elsewhere:
+        make_plan(ask(region="eu-west-1", budget={"usd_per_hour": 0.5}, **types))
+    (problem,) = elsewhere.value.problems
+    assert "(at us-east-1's price, since this region's is not known)" in problem.message
+
+
 def test_a_savings_plan_rate_that_was_read_wins_over_the_discount() -> None:
     prices = team(g5_2xlarge=2.0).regions["eu-west-1"]
     rated = prices.model_copy(update={"savings_plan_usd_per_hour": {"ml.g5.2xlarge": 1.25}})

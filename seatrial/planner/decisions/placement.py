@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from seatrial.documents.plan import Decision, Layout
+from seatrial.documents.plan import AT_PEAK, Decision, Layout
 from seatrial.planner.predict.regime import predicted_target
 from seatrial.planner.search.candidate import known
 from seatrial.planner.search.demand import groups_words
@@ -160,15 +160,21 @@ def predict_target(
     best: FeasibleCandidate, demand: Demand, batch_limit: int, levels: Levels, loads: Iterable[int]
 ) -> PredictedTarget:
     """Return the knee of the chosen deployment that a trial would find at these loads, and what scaling takes of it."""
-    trial = demand.endpoint.trial
-    return predicted_target(
+    trial, gate = demand.endpoint.trial, best.load.concurrency_per_copy
+    found = predicted_target(
         [Reading(load=float(load), value=levels.at(load).output_tok_s) for load in loads],
         capacity=best.capacity,
         batch_limit=batch_limit,
-        gate=best.load.concurrency_per_copy,
+        gate=gate,
         target_knee=trial.target,
         utilization=demand.endpoint.scaling.target_utilization,
     )
+    # A copy holds more requests in flight than it carries a rate: above what is in flight at the peak, scaling in would
+    # leave fewer copies than carry it.
+    if demand.endpoint.workload.requests_per_second is None or best.load.copy_count == 1 or found.concurrency <= gate:
+        return found
+    because = f"{found.because}; at most {gate}, which are in flight at the peak rate: fewer copies do not carry it"
+    return found._replace(concurrency=float(gate), because=because)
 
 
 def decide_target(best: FeasibleCandidate, demand: Demand, predicted: PredictedTarget) -> Decision[float]:
@@ -196,7 +202,7 @@ def target_warnings(best: FeasibleCandidate, demand: Demand, predicted: Predicte
         return ()
     instances = instances_for(best.candidate, wanted)
     price = hourly_words(usd_per_hour(best.candidate.instance, instances, demand.discount), demand.discount)
-    warning = f"At peak, autoscaling runs {wanted} copies instead of the planned {planned}: {price}."
+    warning = f"{AT_PEAK}{wanted} copies instead of the planned {planned}: {price}."
     return (warning,)
 
 

@@ -5,16 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seatrial.documents.plan import STAND_IN, UNPREDICTED
-from seatrial.planner.predict.band import WIDER, acceptance_words, stand_in_words
-from seatrial.planner.predict.memory import adapter_slots, memory_bound, weights_bytes
+from seatrial.planner.predict.band import WIDER, acceptance_words, stand_in_words, unpredicted
+from seatrial.planner.predict.memory import adapter_slots, weights_bytes
 from seatrial.specs.prices import PURCHASES
 from seatrial.specs.spec_files import indexed_bytes
 from seatrial_base.catalog.engine_options import (
-    ENGINE_OPTIONS,
     PLUGINS,
-    OptionEffect,
     bundled_vllm,
-    effect_of,
     parser_names,
     unknown_options,
 )
@@ -84,19 +81,7 @@ def adapter_warnings(lora: Lora | None, memory: MemoryFit) -> tuple[str, ...]:
 
 def unpredicted_warnings(serving: ServingSpec, engine: Engine) -> tuple[str, ...]:
     """Name in one sentence what the spec asks of the engine and the prediction is made without."""
-    named = [] if serving.backend in _PREDICTED_BACKENDS else [f"serving.backend {serving.backend}"]
-    named += [] if serving.code is None else ["serving.code"]
-    for row in ENGINE_OPTIONS.rows:
-        # Chunks are what an engine that mixes prompts into decode steps is predicted with, and no other is.
-        usual = row.name == "chunked_prefill" and engine.scheduler == "chunked"
-        if row.predicted == "named" and getattr(serving.overrides, row.name, None) not in (None, usual):
-            named.append(row.name)
-    for name, value in serving.overrides.extra.items():
-        effect = effect_of(name) or OptionEffect("named")
-        # An option is counted where this engine reads it; of AWS Neuron nothing that is passed on is modelled.
-        unread = engine.compiled_shapes or (effect.sets and not memory_bound(engine, name, value))
-        if unread if effect.how == "counted" else effect.how == "named" and str(value).lower() not in effect.assumed:
-            named.append(f"{name} (counted as {effect.field})" if effect.field else name)
+    named = unpredicted(serving, engine)
     return (f"{UNPREDICTED}{', '.join(named)}.",) if named else ()
 
 
@@ -115,7 +100,6 @@ def access_warnings(loaded: LoadedSpec) -> tuple[str, ...]:
 
 
 _ALIKE = 0.05  # a share of the size; the heads of speculative decoding and buffers stay below it
-_PREDICTED_BACKENDS = ("auto", "vllm", "vllm-rolling", "neuronx")  # the others are predicted as LMI's vLLM
 _MONEY = ("usd_per_hour", "usd_per_million_output_tokens", "blended_usd_per_million_tokens", "job_usd")
 _REFRESH = "`seatrial prices refresh` reads the current prices."
 _COMPONENTS = {"unnamed": "from a list that names no SageMaker component"}

@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from seatrial.documents.prediction import EXTRAPOLATED, OTHER_LENGTHS, Band
 from seatrial.planner.predict.copy_model import tokens_per_step
+from seatrial.planner.predict.memory import memory_bound
 from seatrial_base.catalog import bands
 from seatrial_base.catalog.bands import BAND_CELLS, BandPlace
 from seatrial_base.catalog.config_json import unplanned_feature
-from seatrial_base.catalog.engine_versions import read_version
+from seatrial_base.catalog.engine_options import ENGINE_OPTIONS, OptionEffect, effect_of
 from seatrial_base.catalog.engines import release_of
 from seatrial_base.catalog.instances import ACCELERATORS
 from seatrial_base.units import counted
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from seatrial.planner.predict.copy_model import Speculation
+    from seatrial.specs.endpoint import ServingSpec
     from seatrial_base.catalog.architecture import Architecture
     from seatrial_base.catalog.bands import BandCell, Facet
     from seatrial_base.catalog.engines import Engine, Performance
@@ -45,6 +47,7 @@ FITTED_DRAFTS_ON = "NVIDIA A10G"
 RATE_OFF = 0.15  # an assumption: published acceptance rates of one method differ by so much between data sets
 HIGHEST_RATE = 0.99
 ASSUMED = 0.5  # an assumption, not a measurement: nothing was measured outside the fit
+_PREDICTED_BACKENDS = ("auto", "vllm", "vllm-rolling", "neuronx")  # the others are predicted as LMI's vLLM
 DATA_PARALLEL = "Attention data parallelism was not fitted"
 _WIDER = 1.5  # times the band; an assumption
 _COVERAGE_Z = NormalDist().inv_cdf(0.9)  # a band holds 80 % of the errors: 10 % lie beyond either end
@@ -115,8 +118,8 @@ def _plain_band(
             shape=bands.shape_of(architecture),
         )
         release = release_of(engine.family, version)
-        # A build that tells no bundle may have any release: no row is known to have it.
-        is_unknown = engine.family == "lmi" and release is None and read_version("lmi", version) is not None
+        # A build that tells no bundle, and the newest one, may have any release: no row is known to have it.
+        is_unknown = release is None
         is_new = is_unknown or bands.release_is_new(place.engine, release)
         new: tuple[Facet, ...] = ("release",) if is_new else ()
         earned = _earned(place, new)
@@ -290,6 +293,24 @@ def _fitted_or_assumed(constants: Performance, architecture: Architecture, reaso
     why = f"Constants of {constants.id}, not fitted for: {'; '.join(reasons)}"
     because = f"{why}; ±{ASSUMED:.0%} is an assumption until a trial runs."
     return Band(throughput=ASSUMED, latency=ASSUMED, measured=False, because=because)
+
+
+def unpredicted(serving: ServingSpec, engine: Engine) -> tuple[str, ...]:
+    """Return what a spec asks of the engine and the prediction is made without."""
+    named = [] if serving.backend in _PREDICTED_BACKENDS else [f"serving.backend {serving.backend}"]
+    named += [] if serving.code is None else ["serving.code"]
+    for row in ENGINE_OPTIONS.rows:
+        # Chunks are what an engine that mixes prompts into decode steps is predicted with, and no other is.
+        usual = row.name == "chunked_prefill" and engine.scheduler == "chunked"
+        if row.predicted == "named" and getattr(serving.overrides, row.name, None) not in (None, usual):
+            named.append(row.name)
+    for name, value in serving.overrides.extra.items():
+        effect = effect_of(name) or OptionEffect("named")
+        # An option is counted where this engine reads it; of AWS Neuron nothing that is passed on is modelled.
+        unread = engine.compiled_shapes or (effect.sets and not memory_bound(engine, name, value))
+        if unread if effect.how == "counted" else effect.how == "named" and str(value).lower() not in effect.assumed:
+            named.append(f"{name} (counted as {effect.field})" if effect.field else name)
+    return tuple(named)
 
 
 def doubted(band: Band, doubts: tuple[str, ...]) -> Band:

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
-from seatrial.planner.predict.band import DATA_PARALLEL, band_of, doubted
+from seatrial.planner.predict.band import DATA_PARALLEL, band_of, doubted, unpredicted
 
 if TYPE_CHECKING:
     from seatrial.documents.prediction import Band, MemoryFit
@@ -250,5 +250,9 @@ def band_for(demand: Demand, candidate: Candidate) -> Band:
         calibrated=own.band if own is not None and measured else None,
     )
     # A calibrated deployment was measured as it is split: nothing is in doubt then.
-    doubts = (DATA_PARALLEL,) if candidate.copy.attention_data_parallel_degree > 1 and not band.points else ()
+    if band.points:
+        return band
+    groups = candidate.copy.attention_data_parallel_degree
+    named = ", ".join(unpredicted(demand.endpoint.serving, demand.engine))
+    doubts = ((DATA_PARALLEL,) if groups > 1 else ()) + ((f"The prediction is made without {named}",) if named else ())
     return doubted(band, doubts)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from seatrial.planner.predict.memory import weights_bytes
 from seatrial.planner.search.candidate import STAGES
 from seatrial.planner.search.fitting import degrees_on, memory_of, missing_for_one
 from seatrial.planner.search.sizing import bounds_money
+from seatrial.specs.prices import priced
 from seatrial_base.catalog import neuron
 from seatrial_base.catalog.instances import INSTANCES, find_instance
 from seatrial_base.errors import PlanError
@@ -77,13 +79,24 @@ def _furthest(loaded: LoadedSpec, demand: Demand, rejections: Sequence[RejectedC
     if stage == "slo":
         return PlanError(_missed_objectives(loaded, furthest))
     if stage == "budget":
-        return PlanError(_exceeded(loaded, excess, nearest) for excess in nearest.excesses)
+        return PlanError(
+            _exceeded(loaded, excess, each) for each in _one_per_bound(furthest) for excess in each.excesses
+        )
     if stage == "memory":
         return _too_big(loaded, demand, nearest)
     message = f"{_WHAT[stage]}; the nearest is {_place(nearest)}: {nearest.because}"
     return PlanError(
         [loaded.problem(nearest.field, _RULES[stage], message, nearest.hint or _hint(stage, demand, nearest))]
     )
+
+
+def _one_per_bound(rejections: Sequence[RejectedCandidate]) -> Iterator[RejectedCandidate]:
+    """Yield the nearest, and of those that keep what it exceeds the nearest: another bound refuses that one."""
+    nearest = rejections[0]
+    exceeded = {excess.field for excess in nearest.excesses}
+    yield nearest
+    keeping = (each for each in rejections if not exceeded & {excess.field for excess in each.excesses})
+    yield from islice(keeping, 1)
 
 
 def _place(rejection: RejectedCandidate) -> str:
@@ -141,7 +154,12 @@ def _allow(miss: Miss) -> str:
 
 
 def _exceeded(loaded: LoadedSpec, excess: Excess, rejection: RejectedCandidate) -> Finding:
-    message = f"{_WHAT['budget']}; the nearest is {_place(rejection)}: {excess.because}"
+    known = find_instance(rejection.instance_type)
+    instance = None if known is None else priced(known, loaded)
+    unsure = "" if instance is None or instance.is_offered else f", not known to be offered in {instance.region}"
+    if instance is not None and instance.has_other_price:
+        unsure += f" (at {instance.price_region}'s price, since this region's is not known)"
+    message = f"{_WHAT['budget']}; the nearest is {_place(rejection)}{unsure}: {excess.because}"
     if excess.field[0] == "scaling":
         with_rail = f"{message.removesuffix('.')} ({loaded.set_by('usd_per_hour')})"
         return loaded.problem(

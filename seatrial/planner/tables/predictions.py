@@ -474,12 +474,14 @@ def _cells(row: CsvRow, form: Form, load: Load) -> dict[str, Cell]:
     throughput, latency = prediction.output_tok_s, prediction.ms_per_token
     low, high = 1 / (1 + prediction.band.throughput), 1 + prediction.band.throughput
     quick, slow = 1 / (1 + prediction.band.latency), 1 + prediction.band.latency
+    # No more is answered than arrives.
+    offered = math.inf if prediction.carried is None else row.spec.rate_per_s * row.spec.output_tokens
     values = (
         _rounded(throughput),
         _rounded(latency),
         prediction.limit,
         _rounded(throughput, low),
-        _rounded(throughput, high),
+        _rounded(None if throughput is None else min(throughput * high, offered)),
         _rounded(latency, quick),
         _rounded(latency, slow),
         prediction.band.kind,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from rich.console import Group
 from rich.text import Text
 
-from seatrial.documents.plan import STAND_IN, UNPREDICTED, hardware_words
+from seatrial.documents.plan import AT_PEAK, STAND_IN, UNPREDICTED, hardware_words
 from seatrial.report.planned import carried_lines, edges, measure_first, met_words
 from seatrial.report.terminal.tables import narrow_usd, table_view, whole_percent
 from seatrial.specs.prices import CONDITIONS, PURCHASES, priced
@@ -49,7 +49,7 @@ MOST_LINES = 15
 COLUMNS = 100
 _NAME_COLUMNS = 12  # of the names of the rows and the gap
 _MOST_BOUNDS = 2  # on the screen; --section curve has every latency
-_FIRST_TO_GO = ("runner-up", "probe", "proposed", "hosting", "warnings")
+_FIRST_TO_GO = ("runner-up", "probe", "proposed", "hosting", "left out", "unpriced")
 _HALF, _CENT = 0.5, 0.01  # of the plan's price, to the cent: a proposal that costs no more is shown above the plan
 _NAMES: Mapping[str, str] = {"ttft_ms": "TTFT", "tpot_ms": "TPOT", "e2e_latency_ms": "end-to-end latency"}
 _UNBOUNDED = (("ttft_ms", "ttft_p95_ms", "TTFT p95"), ("tpot_ms", "tpot_p95_ms", "TPOT p95"))
@@ -265,7 +265,13 @@ def deployment(plan: Plan) -> str:
 def warnings_of(plan: Plan) -> tuple[str, ...]:
     """Return the warnings: of rules, of a start that may time out, the others; the band's reason is with the band."""
     warnings = [warning for warning in plan.warnings if warning != plan.band.because]
-    return tuple(sorted(warnings, key=lambda warning: (not warning.startswith("SEA"), "time out" not in warning)))
+    costly = ("time out", AT_PEAK)
+    return tuple(
+        sorted(
+            warnings,
+            key=lambda warning: (not warning.startswith("SEA"), not any(words in warning for words in costly)),
+        )
+    )
 
 
 def load_tok_s(plan: Plan) -> float | None:
@@ -457,7 +463,10 @@ def _runner_up(plan: Plan, loaded: LoadedSpec) -> str:
     count = f"{loser.instance_count} x " if loser.instance_count > 1 else ""
     hardware = f"{count}{hardware_words(loser.instance_type, loser.tensor_parallel_degree)}"
     speed = "" if plan.rates else f", {short(loser.output_tok_s)} output tok/s"
-    return f"{hardware}: {price}{speed}{_offer(loser.instance_type, loaded)}"
+    known = find_instance(loser.instance_type)
+    listed = None if known is None or theirs is None else priced(known, loaded)
+    where = f" at {listed.price_region}'s price" if listed is not None and listed.has_other_price else ""
+    return f"{hardware}: {price}{where}{speed}{_offer(loser.instance_type, loaded)}"
 
 
 def _proposal(proposal: Proposal, share: str = "") -> str:

@@ -44,6 +44,7 @@ def test_what_the_prediction_does_not_know_is_named_in_one_sentence(
     plan = make_plan(ask(serving={**serving, "overrides": overrides}))
     named = [warning for warning in plan.warnings if warning.startswith(UNPREDICTED)]
     assert named == ([f"{UNPREDICTED}{left_out}."] if left_out else [])
+    assert ("The prediction is made without" in plan.band.because) is bool(left_out)
 
 
 @pytest.mark.parametrize(

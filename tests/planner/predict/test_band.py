@@ -258,6 +258,20 @@ def test_a_build_of_lmi_that_tells_no_bundle_is_no_surer_than_one_whose_release_
     assert (unknown.latency, unknown.extrapolated) == (known.latency, True)
 
 
+@pytest.mark.parametrize("version", ["of the newest version", "9.9"])
+def test_a_release_that_nothing_tells_is_no_surer_than_one_without_rows(version: str) -> None:
+    architecture, instance = find_model("meta-llama/Llama-3.1-70B"), find_instance("ml.p5.48xlarge")
+    assert architecture is not None
+    assert instance is not None
+
+    def of(engine_version: str) -> Band:
+        engine = find_engine("vllm", engine_version)
+        return band_of(engine, engine_version, architecture, instance, degree=4, quantization="fp8")
+
+    assert of(version) == of("0.29.0")
+    assert of(version).throughput > of("0.15.0").throughput
+
+
 @pytest.mark.parametrize(
     ("instance_type", "block", "quantization", "wide"),
     [

@@ -121,6 +121,8 @@ def test_a_rate_near_saturation_takes_another_copy(ask: Ask, saturation: float, 
     assert (0.5 < even < 0.6, chance > 0.95) == (True, True)
     assert two.saturation_requests_per_second == pytest.approx(2 * saturation, rel=0.01)
     assert "SEA154" not in " ".join((*one.warnings, *two.warnings))
+    # Scaling in below the copies that carry the rate would begin under a higher target.
+    assert two.target_concurrency_per_copy.value <= two.gate_concurrency_per_copy.value
 
 
 @settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
