@@ -51,7 +51,9 @@ class Band(FrozenModel):
 
     def latency_of(self, metric: str) -> float:
         """Return the share of one latency: `ttft_ms`, which is less certain, or another."""
-        ttft = metric == "ttft_ms" and self.measured and not self.points
+        # A doubt about an earned band makes it no measured one, and TTFT no surer.
+        earned = self.measured or "measured rows" in self.because
+        ttft = metric == "ttft_ms" and earned and not self.points
         return max(self.latency, TTFT) if ttft else self.latency
 
     @property

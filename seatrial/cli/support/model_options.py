@@ -362,7 +362,9 @@ def _most_copies(folder: Path, environment: str, load: ModelOptions) -> int:
     from seatrial.specs.presets import MOST_COPIES
     from seatrial_base.files import kind_of
 
+    # What is no number is refused with the spec.
     tok_s = (load.requests_per_second or 0) * (load.output_tokens or 0)
+    tok_s = tok_s if math.isfinite(tok_s) else 0
     enough = max(MOST_COPIES, math.ceil((load.concurrency or 0) / _LEAST_IN_FLIGHT), math.ceil(tok_s / _LEAST_TOK_S))
     enough = min(enough, shapes.MOST_COPIES)
     if kind_of(folder / f"{environment}.yaml") != "file":

@@ -39,7 +39,7 @@ from seatrial.planner.recipe_limits import accelerator_limits, built_at_start_s,
 from seatrial.planner.search.candidate import band_for
 from seatrial.planner.search.capacity import answered_in_time
 from seatrial.planner.search.demand import unplanned_copies
-from seatrial.planner.search.evaluate import carried_by, headroom_words
+from seatrial.planner.search.evaluate import by_headroom, carried_by, headroom_words
 from seatrial.planner.search.sizing import bounds_money, instances_for, usd_per_hour
 from seatrial.specs.recipe import compiles
 from seatrial.specs.router import router_findings
@@ -242,11 +242,11 @@ def headroom_warnings(chosen: Chosen, levels: Levels, band: Band) -> tuple[str, 
     """Warn where no allowed deployment carries the rate with the wanted headroom, and say what limits it."""
     demand, copies = chosen.demand, chosen.best.load.copy_count
     chance = carried_rate(chosen, levels, band).get("carried_chance", 1.0)
-    if chance >= round(demand.endpoint.objective.headroom, 3):
+    if not by_headroom(demand, chosen.best.candidate, chosen.best.load)[0]:
         return ()
     is_dear = copies < demand.endpoint.scaling.max_copies and bounds_money(demand)
     more = "raise the budget" if is_dear else f"allow more than {counted(copies, 'copy', 'copies')} (max_copies)"
-    mended = f"{more} or faster instance types, or lower objective.headroom"
+    mended = f"{more}, allow faster instance types, or lower objective.headroom"
     return (f"SEA154: {headroom_words(demand, copies, chance)}: {mended}.",)
 
 

@@ -18,7 +18,7 @@ from seatrial.planner.predict.closed_form import predict_at
 from seatrial.planner.search.best_first import Search, ranking_order
 from seatrial.planner.search.candidate import FeasibleCandidate, Size, band_for, known
 from seatrial.planner.search.capacity import MOST_IN_FLIGHT, copies_needed, spread
-from seatrial.planner.search.evaluate import chance_of, evaluate, planned_load, slower_in_doubt
+from seatrial.planner.search.evaluate import by_headroom, chance_of, evaluate, planned_load, slower_in_doubt
 from seatrial.planner.search.sizing import UNKNOWN, excesses, score_of, usd_per_hour
 from seatrial_base.catalog.instances import computes_in
 from seatrial_base.units import counted, hourly_words, tenths, usd
@@ -177,7 +177,8 @@ def doubt(demand: Demand, result: SearchResult) -> Doubt | None:
         size
         for candidate in _as_offered(result)
         for size in _sizes(demand, candidate, 0.0, price * (1 - LEAST_SAVING))
-        if not _hopeless(demand, size, band_for(demand, candidate))
+        # One level measured says nothing of a rate: what lacks its headroom would lack it afterwards, too.
+        if not by_headroom(demand, candidate, size.load)[0] and not _hopeless(demand, size, band_for(demand, candidate))
     ]
     sizes.sort(key=lambda size: (size.usd_per_hour, str(size.candidate)))
     # The cheapest save the most; a simulation of each would take as long as the whole search.

@@ -88,11 +88,11 @@ def band_of(
     is_blocks = quantization == "fp8" and architecture.weight_block and architecture.experts is None
     if is_blocks and ACCELERATORS[instance.accelerator].compute_capability == ADA:
         because = (
-            f"{band.because} {instance.accelerator} has no tuned kernel for FP8 in blocks: the one row took "
-            f"{1 + BLOCK_FP8_ON_ADA:g} times as long."
+            f"{instance.accelerator} has no tuned kernel for FP8 in blocks, and the one row took "
+            f"{1 + BLOCK_FP8_ON_ADA:g} times as long: {EXTRAPOLATED}"
         )
         shares = {figure: max(getattr(band, figure), BLOCK_FP8_ON_ADA) for figure in ("throughput", "latency")}
-        band = band.model_copy(update={**shares, "measured": False, "because": because})
+        band = band.model_copy(update={**shares, "because": because})
     return band
 
 

@@ -121,6 +121,7 @@ class RowPrediction:
         band: How far the numbers may be off.
         steady: Means and percentiles; only under a steady load, and where the row has a start or a rate.
         carried: Chance that the copies carry a rate, by the band of throughput; `None` in a closed loop.
+        most_tok_s: What they give at saturation; `None` likewise.
     """
 
     output_tok_s: float | None
@@ -129,6 +130,7 @@ class RowPrediction:
     band: Band
     steady: SteadyLevel | None = None
     carried: float | None = None
+    most_tok_s: float | None = None
 
 
 def predict_csv_row(spec: RowSpec, form: Form = "simulation", load: Load = "published") -> RowPrediction:
@@ -181,21 +183,26 @@ def _at_rate(copy: Copy, spec: RowSpec, band: Band) -> RowPrediction:
 
     An endless queue has no latency.
     """
-    copies = spec.instance_count * spec.copies_per_instance
-    rate_per_s, most_per_s = spec.rate_per_s / copies, saturation_per_s(copy)
-    carried = carried_chance(rate_per_s, most_per_s, band)
-    tok_s = min(rate_per_s, most_per_s) * copies * spec.output_tokens
-    if rate_per_s >= most_per_s:
-        return RowPrediction(tok_s, None, RowLimit.QUEUE, band, carried=carried)
-    level = open_level(
-        copy, Poisson(), rate_per_s, requests=REQUESTS_AT_A_RATE, round_trip_s=copy.engine.performance.request_s
-    )
+    copies, rate_per_s = spec.instance_count * spec.copies_per_instance, spec.rate_per_s
+    whole = _saturated(copy, spec, "closed", band) if spec.batching == "dynamic" else None
+    most_tok_s = whole.output_tok_s if whole else saturation_per_s(copy) * copies * spec.output_tokens
+    offered_tok_s, most_tok_s = rate_per_s * spec.output_tokens, most_tok_s or 0.0
+    carried = carried_chance(offered_tok_s, most_tok_s, band) if most_tok_s else 0.0
+    tok_s = min(offered_tok_s, most_tok_s)
+    if spec.input_tokens + spec.output_tokens > spec.architecture.max_context:
+        return RowPrediction(tok_s, None, RowLimit.CONTEXT, band, carried=carried, most_tok_s=most_tok_s)
+    if offered_tok_s >= most_tok_s or whole:  # no latency is predicted at a rate of dynamic batching
+        limit = RowLimit.QUEUE if offered_tok_s >= most_tok_s else Limit.BATCH_LIMIT
+        return RowPrediction(tok_s, None, limit, band, carried=carried, most_tok_s=most_tok_s)
+    each_per_s, round_trip_s = rate_per_s / copies, copy.engine.performance.request_s
+    level = open_level(copy, Poisson(), each_per_s, requests=REQUESTS_AT_A_RATE, round_trip_s=round_trip_s)
     latency = level.e2e_latency_ms
     steady_state = SteadyLevel(
         copies * level.in_flight, spec.output_tokens, level.ttft_ms.mean, latency.mean, latency.p50, latency.p90
     )
     limit = _limit(copy, spec, math.ceil(steady_state.concurrency), latency.p90 / MS_PER_S)
-    return RowPrediction(tok_s, latency.p90 / spec.output_tokens, limit, band, steady_state, carried)
+    ms_per_token = latency.p90 / spec.output_tokens
+    return RowPrediction(tok_s, ms_per_token, limit, band, steady_state, carried, most_tok_s)
 
 
 def _saturated(copy: Copy, spec: RowSpec, form: Form, band: Band) -> RowPrediction:
@@ -339,7 +346,8 @@ def _band(spec: RowSpec) -> Band:
         because = f"{band.because} The hit rate of the prefix cache is an assumption."
         band = band.model_copy(update={"measured": False, "because": because})
     band = doubted(band, (*spec.guessed, *((DATA_PARALLEL,) if spec.attention_data_parallel_degree > 1 else ())))
-    if spec.instance_count == 1 and spec.copies_per_instance == 1:
+    # Requests that arrive at a rate are dealt out evenly, as the plan does: nothing of their routing is modelled.
+    if spec.rate_per_s or (spec.instance_count == 1 and spec.copies_per_instance == 1):
         return band
     return Band(
         throughput=(1 + band.throughput) * (1 + _ROUTING.throughput) - 1,
@@ -474,14 +482,14 @@ def _cells(row: CsvRow, form: Form, load: Load) -> dict[str, Cell]:
     throughput, latency = prediction.output_tok_s, prediction.ms_per_token
     low, high = 1 / (1 + prediction.band.throughput), 1 + prediction.band.throughput
     quick, slow = 1 / (1 + prediction.band.latency), 1 + prediction.band.latency
-    # No more is answered than arrives.
+    # At a rate the band is that of the saturation: no more is answered than arrives, and no less below saturation.
     offered = math.inf if prediction.carried is None else row.spec.rate_per_s * row.spec.output_tokens
+    most = throughput if prediction.most_tok_s is None else prediction.most_tok_s
     values = (
         _rounded(throughput),
         _rounded(latency),
         prediction.limit,
-        _rounded(throughput, low),
-        _rounded(None if throughput is None else min(throughput * high, offered)),
+        *(_rounded(None if most is None else min(most * end, offered)) for end in (low, high)),
         _rounded(latency, quick),
         _rounded(latency, slow),
         prediction.band.kind,

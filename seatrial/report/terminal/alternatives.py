@@ -180,7 +180,7 @@ def comparison_rows(compared: Sequence[InstanceComparison], basis: Basis) -> lis
             "constants": basis.constants,
             "throughput_band": basis.bands[row.instance_type].throughput,
             "latency_band": basis.bands[row.instance_type].latency,
-            "band": _kind(basis.bands[row.instance_type]),
+            "band": basis.bands[row.instance_type].kind,
             "band_because": basis.bands[row.instance_type].because,
         }
         for row in compared
@@ -188,11 +188,7 @@ def comparison_rows(compared: Sequence[InstanceComparison], basis: Basis) -> lis
 
 
 def _shares(band: Band) -> str:
-    return f"throughput ±{whole_percent(band.throughput)}, latency ±{whole_percent(band.latency)} ({_kind(band)})"
-
-
-def _kind(band: Band) -> str:
-    return "measured" if band.measured else "assumed"
+    return f"throughput ±{whole_percent(band.throughput)}, latency ±{whole_percent(band.latency)} ({band.kind})"
 
 
 def _left_out(rows: Sequence[InstanceComparison]) -> tuple[RenderableType, ...]:

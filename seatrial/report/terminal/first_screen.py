@@ -151,7 +151,7 @@ def first_screen(plan: Plan, loaded: LoadedSpec, columns: int = COLUMNS) -> Rend
             (
                 "best buy",
                 (
-                    f"{_proposal(headline, f' ({whole_percent(share)} of the plan)')}\n"
+                    f"{_proposal(headline, loaded, f' ({whole_percent(share)} of the plan)')}\n"
                     f"if your answers stay as good: {kept_quality(headline.quantization)}; measure it"
                 ),
             )
@@ -186,7 +186,7 @@ def first_screen(plan: Plan, loaded: LoadedSpec, columns: int = COLUMNS) -> Rend
     lines += _doubts_and_rivals(plan, loaded, unpredicted, columns)
     # The best buy is on top already.
     if plan.proposals and headline is None:
-        lines.append(("proposed", _proposal(min(plan.proposals, key=_gain))))
+        lines.append(("proposed", _proposal(min(plan.proposals, key=_gain), loaded)))
     if plan.probe is not None:
         lines.append(("probe", _probe(plan.probe, loaded)))
     last = ("next", _next(loaded))
@@ -447,6 +447,14 @@ def _offer(instance_type: str, loaded: LoadedSpec) -> str:
     return "" if is_offered else f"; not known to be offered in {loaded.environment.region}"
 
 
+def _rival(instance_type: str, loaded: LoadedSpec) -> str:
+    """Say whose price it is where the region's is not known, and that the offer is not known where it is not."""
+    known = find_instance(instance_type)
+    instance = None if known is None else priced(known, loaded)
+    where = f"; {instance.price_region}'s price" if instance is not None and instance.has_other_price else ""
+    return where + _offer(instance_type, loaded)
+
+
 def _runner_up(plan: Plan, loaded: LoadedSpec) -> str:
     """Name the next best: the first rejected deployment that meets the SLO, or else one of the Pareto front."""
     loser: Rejected | Alternative | None = next((one for one in plan.rejected if one.feasible), None)
@@ -463,16 +471,14 @@ def _runner_up(plan: Plan, loaded: LoadedSpec) -> str:
     count = f"{loser.instance_count} x " if loser.instance_count > 1 else ""
     hardware = f"{count}{hardware_words(loser.instance_type, loser.tensor_parallel_degree)}"
     speed = "" if plan.rates else f", {short(loser.output_tok_s)} output tok/s"
-    known = find_instance(loser.instance_type)
-    listed = None if known is None or theirs is None else priced(known, loaded)
-    where = f" at {listed.price_region}'s price" if listed is not None and listed.has_other_price else ""
-    return f"{hardware}: {price}{where}{speed}{_offer(loser.instance_type, loaded)}"
+    return f"{hardware}: {price}{speed}{_rival(loser.instance_type, loaded)}"
 
 
-def _proposal(proposal: Proposal, share: str = "") -> str:
+def _proposal(proposal: Proposal, loaded: LoadedSpec, share: str = "") -> str:
     price = "price unknown" if proposal.usd_per_hour is None else f"{usd(proposal.usd_per_hour)}/h"
     most = f"at most {short(proposal.highest_tok_s)} output tok/s"
-    return f"{proposal.quantization}: {proposal.words}: {price}{share}, {most}"
+    where = _rival(proposal.instance_type, loaded)
+    return f"{proposal.quantization}: {proposal.words}: {price}{share}, {most}{where}"
 
 
 def _probe(probe: Probe, loaded: LoadedSpec) -> str:

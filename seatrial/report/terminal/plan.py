@@ -366,6 +366,8 @@ def _memory_parts(plan: Plan, loaded: LoadedSpec) -> Iterator[RenderableType]:
 def _alternative_parts(plan: Plan, loaded: LoadedSpec) -> Iterator[RenderableType]:
     if plan.pareto:
         yield pareto_view(plan)
+    if plan.cost.price_region is not None:
+        yield Text(f"Prices that {loaded.environment.region} does not publish are those of {plan.cost.price_region}.")
     if sides := "\n".join(side_lines(plan)):
         yield Text(f"\n{sides}")
     if unsure := measure_first(plan, loaded):

@@ -30,6 +30,8 @@ def test_known_options_are_not(ask: Ask) -> None:
         ("lmi", {"enforce_eager": False, "chunked_prefill": True, "extra": {"cpu_offload_gb": 0}}, ""),
         ("lmi/trtllm", {}, "serving.backend trtllm"),
         ("lmi", {"chunked_prefill": False, "extra": {"own": 1}}, "chunked_prefill, own"),
+        ("lmi", {"extra": {"enable_chunked_prefill": False}}, "enable_chunked_prefill"),
+        ("lmi", {"extra": {"kv_cache_free_gpu_mem_fraction": 0.3}}, "kv_cache_free_gpu_mem_fraction"),
         ("tgi", {"extra": {"cuda_graphs": 0, "gpu_memory_utilization": 0.5}}, "cuda_graphs, gpu_memory_utilization"),
         ("lmi", {"extra": {"gpu_memory_utilization": 0.95, "enable_expert_parallel": True}}, ""),
         ("sglang", {"extra": {"mem_fraction_static": 0.8, "block_size": 32}}, "block_size"),

@@ -454,6 +454,22 @@ class TestLevelsOfATrial:
         assert (high["predicted_limit"], high["predicted_ttft_mean_ms"]) == ("endless queue", "")
         assert float(high["predicted_throughput_tok_s"]) < 60 * 200
 
+    def test_at_a_rate_no_more_is_answered_than_arrives_and_dynamic_batches_answer_what_they_can(self) -> None:
+        head = f"{self.HEAD},batching,batch_size"
+        low, near, fixed = written(
+            f"{self.COPY},,10,,vLLM,0.20.2,,",
+            f"{self.COPY},,26,,vLLM,0.20.2,,",
+            f"{self.COPY},,10,,lmi,,dynamic,4",
+            head=head,
+        )
+
+        def ends(row: dict[str, str]) -> tuple[float, float]:
+            return float(row["predicted_throughput_low_tok_s"]), float(row["predicted_throughput_high_tok_s"])
+
+        assert ends(low) == (2_000, 2_000)
+        assert (ends(near)[0] < 5_200, ends(near)[1]) == (True, 5_200)
+        assert (fixed["predicted_limit"], float(fixed["predicted_carried_chance"]) < 0.05) == ("endless queue", True)
+
     def test_the_engine_of_a_row_that_names_none_is_the_planners_and_written(self) -> None:
         columns, rows = read_rows(table(ROW), "rows.csv")
         (row,) = answered(columns, rows, "simulation").rows

@@ -151,7 +151,7 @@ def test_where_nothing_has_the_headroom_the_likeliest_is_taken_and_said(
 
     assert (plan.copy_count.value, 0.5 < chance < 0.95, plan.chance) == (2, True, chance)
     assert [warning for warning in plan.warnings if "SEA154" in warning] == [
-        f"SEA154: {lacks}: {mended} or faster instance types, or lower objective.headroom."
+        f"SEA154: {lacks}: {mended}, allow faster instance types, or lower objective.headroom."
     ]
     assert "Likeliest to carry the rate" in plan.instance_type.because
 
