@@ -232,7 +232,7 @@ def _width(mean: float, p95: float) -> float:
     return _P95 - sqrt(max(_P95**2 - 2 * ratio, 0.0))
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)  # two that started together are two
 class _Instance:
     ready_s: float
     idle_since_s: float
@@ -503,9 +503,10 @@ class _Run:
         else:
             self.instances.remove(control.current - change.desired, now_s)
             control.last = replace(control.last, in_s=now_s)
-        control.current = sum(each.copies for each in self.instances.every)  # fewer where instances end
-        minute = round(now_s / S_PER_MINUTE, 2)
-        self.events.append(ScalingEvent(minute=minute, copies=change.desired, cause=change.cause))
+        before, control.current = control.current, sum(each.copies for each in self.instances.every)
+        if control.current != before:  # there was room for an instance
+            minute = round(now_s / S_PER_MINUTE, 2)
+            self.events.append(ScalingEvent(minute=minute, copies=control.current, cause=change.cause))
 
     def take_missed(self) -> int:
         """Take over the answers that have begun since the last time; return how many missed the SLO."""
