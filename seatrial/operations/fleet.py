@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from bisect import bisect_left, bisect_right
-from collections import deque
+from collections import Counter, deque
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from heapq import heappop, heappush
@@ -55,7 +55,6 @@ _WINDOW_S: Final = LOW_PERIODS * LOW_PERIOD_S
 # Added to what is in flight on a copy that gets no more requests: more than any copy takes.
 _CLOSED: Final = 1 << 40
 _P95: Final = NormalDist().inv_cdf(0.95)
-_ASSUMED: Final = "assumed, slow on purpose"
 _NOT_SIMULATED: Final = (
     "answers that speed up or slow down while they go on: each takes as long as the curve says when it begins",
     "the lengths of recorded prompts: they are those of the spec's workload",
@@ -68,7 +67,7 @@ Answer = tuple[float, int, float]
 """Seconds until the last token, the objectives that it misses (a bit each), seconds until the first token."""
 
 
-class Objective(NamedTuple):
+class LatencyBound(NamedTuple):
     """A bound on a latency, by the name in the spec, and the share of the answers that keep it."""
 
     name: str
@@ -84,11 +83,7 @@ class CopyService:
     slots: int
     queue: int
     answers: Callable[[int], Sequence[Answer]]
-    objectives: tuple[Objective, ...] = ()
-
-    def bits(self, *metrics: str) -> int:
-        """Return the bits of the objectives on some latencies."""
-        return sum(1 << bit for bit, each in enumerate(self.objectives) if each.metric in metrics)
+    objectives: tuple[LatencyBound, ...] = ()
 
     @property
     def strictest(self) -> int:
@@ -103,13 +98,12 @@ class CopyService:
 
 
 @dataclass(slots=True)
-class Fleet:
+class CopyFleet:
     """Copies behind a router that sends each request to the one with the fewest outstanding.
 
     Attributes:
         loads: Requests outstanding on each copy; far more where it is closed.
         missed: Answers by the objectives that they miss.
-        wait_s: Seconds that the answered requests waited, all of them.
     """
 
     service: CopyService
@@ -178,11 +172,11 @@ class Fleet:
             if waiting[place]:
                 at, kind = waiting[place].popleft()
                 last_s, misses, first_s = self._row(self.service.slots)[kind]
-                wait_s = end_s - at
-                self.wait_s += wait_s
+                self.wait_s += (wait_s := end_s - at)
                 self.waited += 1
+                # Misses remain: who waits gets each token as late, and the first and the last one later.
                 late = self.service.missed(ttft_ms=first_s + wait_s, e2e_latency_ms=last_s + wait_s)
-                self.missed[misses & self.service.bits("tpot_ms") | late] += 1
+                self.missed[misses | late] += 1
                 heappush(ends, (end_s + last_s, place))
 
     def _row(self, running: int) -> Sequence[Answer]:
@@ -190,7 +184,7 @@ class Fleet:
         return self._rows[running]
 
 
-def planned_service(plan: Plan, lengths: Sequence[float], objectives: tuple[Objective, ...]) -> CopyService:
+def planned_service(plan: Plan, lengths: Sequence[float], objectives: tuple[LatencyBound, ...]) -> CopyService:
     """Return how a planned copy answers: by the levels of its curve, evenly between them.
 
     Above the batch limit TPOT is that of a full batch; TTFT of such a level holds its queue, which is simulated here.
@@ -246,15 +240,9 @@ class _Instance:
 
 @dataclass(slots=True)
 class _Instances:
-    """The instances with their copies: how many may run, how long they start and stay idle, how many go at once.
+    """The instances with their copies; `spent_s` are the seconds that they serve, start and idle."""
 
-    Attributes:
-        instance_s: From the order of an instance until a copy can start on it.
-        copy_s: From there until the copy serves.
-        spent_s: Seconds of instances that serve, start and idle.
-    """
-
-    fleet: Fleet
+    fleet: CopyFleet
     per_instance: int
     least: int
     most: int
@@ -263,7 +251,7 @@ class _Instances:
     idle_s: float
     most_at_once: int | None
     every: list[_Instance] = field(default_factory=list)
-    spent_s: list[float] = field(default_factory=lambda: [0.0, 0.0, 0.0])
+    spent_s: Counter[str] = field(default_factory=lambda: Counter(serving=0, starting=0, idle=0))
 
     @property
     def in_service(self) -> int:
@@ -293,32 +281,23 @@ class _Instances:
     def pass_period(self, now_s: float) -> None:
         """Count the period that ends now, let started copies serve, and release idle instances."""
         for each in self.every:
-            self.spent_s[0 if each.places else 1 if each.starting_s else 2] += PERIOD_S
-            self.serve_started(each, now_s)
+            cause = "serving" if each.places else "starting" if each.starting_s else "idle"
+            self.spent_s[cause] += PERIOD_S if now_s else 0
+            each.places += [self.fleet.open() for at in each.starting_s if at <= now_s]
+            each.starting_s = [at for at in each.starting_s if at > now_s]
         idle = [each for each in self.every if not each.copies and now_s - each.idle_since_s >= self.idle_s]
         gone = idle[: min(len(self.every) - self.least, self.most_at_once or len(idle))]
         self.every = [each for each in self.every if each not in gone]
         for each in idle if self.most_at_once and gone else ():
             each.idle_since_s = now_s
 
-    def serve_started(self, instance: _Instance, now_s: float) -> None:
-        """Let copies whose start is over get requests."""
-        instance.places += [self.fleet.open() for at in instance.starting_s if at <= now_s]
-        instance.starting_s = [at for at in instance.starting_s if at > now_s]
-
 
 @dataclass(slots=True)
 class _Scaling:
-    """Application Auto Scaling of one endpoint.
-
-    Attributes:
-        current: Copies that were last set.
-        schedule: Scheduled actions: seconds from the start, fewest and most copies, where they are set.
-        busy_until_s: When the scale-out that goes on is over.
-    """
+    """Application Auto Scaling of one endpoint; `schedule` has seconds, fewest and most copies, where they are set."""
 
     scaling: ScalingSpec
-    target: float
+    policy: PolicyReading
     current: int
     schedule: list[tuple[float, int | None, int | None]]
     last: LastActions = field(default_factory=LastActions)
@@ -330,11 +309,9 @@ class _Scaling:
         self.limits = Bounds(least=self.scaling.min_copies, most=self.scaling.max_copies)
 
     def decide(self, now_s: float, per_copy: float | None, refused: int) -> CapacityChange | None:
-        """Return the change that is made at the end of a period.
+        """Return the change at the end of a period, by what is outstanding per copy.
 
-        Args:
-            per_copy: Requests outstanding per copy; `None` without copies.
-            refused: Requests that were refused for lack of a copy in the minute that ends now; 0 within one.
+        `refused`: for lack of a copy in the minute that ends now; 0 within one.
         """
         self.samples.append(per_copy)
         while self.schedule and self.schedule[0][0] <= now_s:
@@ -353,19 +330,11 @@ class _Scaling:
         begun_s = (now_s - back * PERIOD_S for back in range(1, len(self.samples) + 1))
         seen = zip(reversed(self.samples), begun_s, strict=True)
         fresh = [sample for sample, at in seen if sample is not None and at >= self.last.any_s]
-        is_high = len(fresh) >= HIGH_PERIODS and min(fresh[:HIGH_PERIODS]) > self.target
+        is_high = len(fresh) >= HIGH_PERIODS and min(fresh[:HIGH_PERIODS]) > self.policy.target
         is_whole = not now_s % LOW_PERIOD_S and len(self.samples) == self.samples.maxlen
         is_whole = is_whole and now_s - _WINDOW_S >= self.last.out_s
-        is_low = is_whole and all(each is not None and each < LOW_SHARE * self.target for each in self.samples)
-        return PolicyReading(
-            policy="concurrency-per-copy",
-            target=self.target,
-            high=fresh[0] if is_high else None,
-            low=max(fresh) if is_low and fresh else None,
-            out_cooldown_s=self.scaling.scale_out_cooldown_s,
-            in_cooldown_s=self.scaling.scale_in_cooldown_s,
-            scales_in=not self.scaling.scale_in_protection,
-        )
+        is_low = is_whole and all(each is not None and each < LOW_SHARE * self.policy.target for each in self.samples)
+        return replace(self.policy, high=fresh[0] if is_high else None, low=max(fresh) if is_low and fresh else None)
 
 
 def start_parts(
@@ -373,28 +342,19 @@ def start_parts(
 ) -> tuple[StartPart, ...]:
     """Return what the start of a copy takes, part by part, each with its source.
 
-    Args:
-        instance_s: Measured seconds from the order of an instance until its image is there, in place of assumptions.
-        copy_s: Measured seconds from there until a copy serves, likewise.
+    Measured seconds replace assumptions: `instance_s` until an instance has its image, `copy_s` from there on.
     """
     size = plan.memory.weights_bytes * plan.tensor_parallel_degree.value
     home, speed = ("the hub", bounds.HUB_BYTES_S) if loaded.endpoint.model.hub_id else ("S3", bounds.S3_BYTES_S)
-    rows = [
-        ("instance", bounds.INSTANCE_START_S, False, _ASSUMED),
-        ("image pull", bounds.IMAGE_PULL_S, False, _ASSUMED),
-        (f"weights from {home}", size / speed, True, f"{_ASSUMED}: {gib(size)} at {speed / 1e6:,.0f} MB/s"),
-        ("weights into accelerators", size / bounds.LOAD_BYTES_S, True, _ASSUMED),
-        ("engine", bounds.ENGINE_START_S, True, _ASSUMED),
-    ]
-    for further, given_s in ((False, instance_s), (True, copy_s)):
-        if given_s is not None:
-            part = "copy" if further else "instance"
-            rows = [row for row in rows if row[2] != further]
-            rows.append((part, given_s, further, f"--{part}-start-s"))
-    return tuple(
-        StartPart(part=part, seconds=round(seconds, 1), further=further, source=source)
-        for part, seconds, further, source in rows
-    )
+    once: dict[str, float] = {"instance": bounds.INSTANCE_START_S, "image pull": bounds.IMAGE_PULL_S}
+    each: dict[str, float] = {f"weights from {home}, {gib(size)}": size / speed}
+    each |= {"weights into accelerators": size / bounds.LOAD_BYTES_S, "engine": bounds.ENGINE_START_S}
+    parts: list[StartPart] = []
+    for name, given_s, assumed in (("instance", instance_s, once), ("copy", copy_s, each)):
+        source = "assumed, slow on purpose" if given_s is None else f"--{name}-start-s"
+        for part, seconds in (assumed if given_s is None else {name: given_s}).items():
+            parts.append(StartPart(part=part, seconds=round(seconds, 1), further=name == "copy", source=source))
+    return tuple(parts)
 
 
 def simulate_days(
@@ -408,13 +368,13 @@ def simulate_days(
     _check_kind(loaded)
     scaling = loaded.endpoint.scaling
     objectives = tuple(
-        Objective(f"slo.{metric}.{name}", metric, float(name.removeprefix("p")) / 100, bound)
+        LatencyBound(f"slo.{metric}.{name}", metric, float(name.removeprefix("p")) / 100, bound)
         for metric in ("ttft_ms", "tpot_ms", "e2e_latency_ms")
         for name, bound in getattr(loaded.endpoint.slo, metric)
         if bound is not None
     )
     lengths = traffic.lengths or answer_lengths(loaded.lengths.output)
-    fleet = Fleet(planned_service(plan, lengths, objectives))
+    fleet = CopyFleet(planned_service(plan, lengths, objectives))
     is_variant, release = plan.hosting_kind is not None, scaling.instance_scale_in
     instances = _Instances(
         fleet,
@@ -428,10 +388,16 @@ def simulate_days(
         most_at_once=release.max_step,
     )
     instances.add(plan.copy_count.value, -inf)
-    for each in instances.every:
-        instances.serve_started(each, 0.0)
+    instances.pass_period(0.0)
     schedule = sorted(_schedule(scaling, traffic, days), key=lambda action: action[0])
-    control = _Scaling(scaling, plan.target_concurrency_per_copy.value, plan.copy_count.value, schedule)
+    policy = PolicyReading(
+        policy="concurrency-per-copy",
+        target=plan.target_concurrency_per_copy.value,
+        out_cooldown_s=scaling.scale_out_cooldown_s,
+        in_cooldown_s=scaling.scale_in_cooldown_s,
+        scales_in=not scaling.scale_in_protection,
+    )
+    control = _Scaling(scaling, policy, plan.copy_count.value, schedule)
     run = _Run(fleet, instances, None if scaling.is_fixed else control, lengths)
     for number, (times, kinds) in enumerate(traffic.minutes(days, seed)):
         run.pass_minute(number * S_PER_MINUTE, times, kinds)
@@ -449,16 +415,18 @@ def _check_kind(loaded: LoadedSpec) -> None:
         (("hosting", "more_models"), hosting.more_models, "models that share instances fill them together"),
         (("name",), host, f"the model runs on the instances of {', '.join(each.name for each in host)}"),
     )
-    found = [loaded.problem(path, "SEA564", f"{text}: not simulated", hint) for path, is_so, text in reasons if is_so]
-    if found:
-        raise SpecError(found)
+    problems = [
+        loaded.problem(path, "SEA564", f"{text}: not simulated", hint) for path, is_so, text in reasons if is_so
+    ]
+    if problems:
+        raise SpecError(problems)
 
 
 @dataclass(slots=True)
 class _Run:
     """A simulation that goes on, and what it counted: a list per minute, and totals."""
 
-    fleet: Fleet
+    fleet: CopyFleet
     instances: _Instances
     control: _Scaling | None
     lengths: Sequence[float]
@@ -505,8 +473,8 @@ class _Run:
             control.last = replace(control.last, in_s=now_s)
         before, control.current = control.current, sum(each.copies for each in self.instances.every)
         if control.current != before:  # there was room for an instance
-            minute = round(now_s / S_PER_MINUTE, 2)
-            self.events.append(ScalingEvent(minute=minute, copies=control.current, cause=change.cause))
+            event = {"minute": round(now_s / S_PER_MINUTE, 2), "copies": control.current, "cause": change.cause}
+            self.events.append(ScalingEvent.model_validate(event))
 
     def take_missed(self) -> int:
         """Take over the answers that have begun since the last time; return how many missed the SLO."""
@@ -536,13 +504,11 @@ def _result(run: _Run, loaded: LoadedSpec, plan: Plan, traffic: TrafficSource, i
     def kept(bits: int) -> int:
         return sum(count for misses, count in enumerate(run.missed) if not misses & bits)
 
-    shares = [(each, kept(1 << bit) / max(answered, 1)) for bit, each in enumerate(service.objectives)]
-    objectives = tuple(
-        ObjectiveShare(
-            objective=each.name, bound_ms=each.bound_ms, required=each.required, share=share, met=share >= each.required
-        )
-        for each, share in shares
-    )
+    objectives: list[ObjectiveShare] = []
+    for bit, (name, _, required, bound_ms) in enumerate(service.objectives):
+        share = kept(1 << bit) / max(answered, 1)
+        fields = {"objective": name, "bound_ms": bound_ms, "required": required, "share": share}
+        objectives.append(ObjectiveShare.model_validate({**fields, "met": share >= required}))
     met = all(each.met for each in objectives) and sum(run.refused) <= loaded.endpoint.slo.error_rate * requests
     return Simulation.model_validate(
         {
@@ -558,9 +524,9 @@ def _result(run: _Run, loaded: LoadedSpec, plan: Plan, traffic: TrafficSource, i
             "waited": run.fleet.waited / max(answered, 1),
             "within_slo": kept(service.strictest) / max(requests, 1),
             "meets_slo": met if objectives and requests else None,
-            "objectives": objectives,
+            "objectives": tuple(objectives),
             "output_tok_s": run.tokens / seconds,
-            "mean_instances": sum(run.instances.spent_s) / seconds,
+            "mean_instances": run.instances.spent_s.total() / seconds,
             "cost": _cost(run, plan, seconds / S_PER_DAY),
             "not_simulated": _NOT_SIMULATED,
             "events": tuple(run.events),
@@ -573,16 +539,19 @@ def _cost(run: _Run, plan: Plan, days: float) -> SimulatedCost | None:
     if plan.cost.usd_per_hour is None:
         return None
     hourly = plan.cost.usd_per_hour / plan.instance_count.value
-    serving, starting, idle = (hourly * spent_s / S_PER_HOUR / days for spent_s in run.instances.spent_s)
-    a_day = serving + starting + idle
-    return SimulatedCost(
-        serving_usd_per_day=serving,
-        starting_usd_per_day=starting,
-        idle_usd_per_day=idle,
-        usd_per_day=a_day,
-        usd_per_month=a_day / 24 * HOURS_PER_MONTH,
-        usd_per_million_output_tokens=a_day * days / run.tokens * 1e6 if run.tokens else None,
-        usd_per_instance_hour=hourly,
-        purchase=plan.cost.purchase,
-        price_source=plan.cost.price_source,
+    by_cause = {
+        f"{cause}_usd_per_day": hourly * spent / S_PER_HOUR / days for cause, spent in run.instances.spent_s.items()
+    }
+    a_day = sum(by_cause.values())
+    known = {name: getattr(plan.cost, name) for name in ("purchase", "price_source")}
+    per_million = a_day * days / run.tokens * 1e6 if run.tokens else None
+    return SimulatedCost.model_validate(
+        {
+            **by_cause,
+            **known,
+            "usd_per_day": a_day,
+            "usd_per_month": a_day / 24 * HOURS_PER_MONTH,
+            "usd_per_million_output_tokens": per_million,
+            "usd_per_instance_hour": hourly,
+        }
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import random
 from dataclasses import replace
@@ -16,7 +17,7 @@ from ministack.services import eventbridge
 
 from seatrial.documents.simulation import Traffic
 from seatrial.locks.locked_plan import read_locked_plan
-from seatrial.operations.fleet import CopyService, Fleet, simulate_days, start_parts
+from seatrial.operations.fleet import CopyFleet, CopyService, simulate_days, start_parts
 from seatrial.operations.traffic import DRAWS, TrafficSource, endpoint_traffic, read_traffic
 from seatrial.specs.hosting import HostingSpec
 from seatrial.specs.load import load_spec
@@ -33,10 +34,10 @@ EXPONENTIAL = tuple(-math.log(1 - (place + 0.5) / DRAWS) for place in range(DRAW
 TWO_KINDS = (*repeat(0.25, DRAWS * 3 // 4), *repeat(3.25, DRAWS // 4))
 
 
-def served(services_s: tuple[float, ...], *, slots: int, queue: int, load: float, count: int = 300_000) -> Fleet:
+def served(services_s: tuple[float, ...], *, slots: int, queue: int, load: float, count: int = 300_000) -> CopyFleet:
     """Return a fleet of one copy after random arrivals; `load` is the share of its slots that they need."""
     mean_s = sum(services_s) / DRAWS
-    fleet = Fleet(CopyService(slots, queue, lambda _: [(each, 0, 0.0) for each in services_s]))
+    fleet = CopyFleet(CopyService(slots, queue, lambda _: [(each, 0, 0.0) for each in services_s]))
     fleet.open()
     draw, at_s = random.Random(7), 0.0  # noqa: S311 (repeated)
     times = [at_s := at_s + draw.expovariate(load * slots / mean_s) for _ in range(count)]
@@ -78,7 +79,7 @@ def test_without_a_queue_as_many_are_refused_as_erlang_b_says() -> None:
 
 
 def test_the_router_takes_the_copy_with_the_fewest_and_a_closed_one_ends_what_it_has() -> None:
-    fleet = Fleet(CopyService(2, 1, lambda _: [(100.0, 0, 0.0)] * DRAWS))
+    fleet = CopyFleet(CopyService(2, 1, lambda _: [(100.0, 0, 0.0)] * DRAWS))
     fleet.serve([0.0], [0])
     assert fleet.refused_without_copy == 1
     first, second = fleet.open(), fleet.open()
@@ -135,16 +136,18 @@ def test_counts_are_repeated_and_a_recording_keeps_times_lengths_and_sessions(tm
     lines = '{"timestamp": 61000, "input_length": 5, "output_length": 70}\n'
     lines += '{"timestamp": 0, "input_length": 5, "output_length": 10}\n'
     log = traffic_of(tmp_path, lines, "log.jsonl")
-    (first, kinds), (second, later) = islice(log.minutes(2, 1), 2)
-    assert (list(first), list(second)) == ([0.0], [61.0])
-    assert (log.lengths[kinds[0]], log.lengths[later[0]]) == (10, 70)
+    requests = [
+        (at, log.lengths[kind]) for minute in islice(log.minutes(2, 1), 2) for at, kind in zip(*minute, strict=True)
+    ]
+    assert requests == [(0.0, 10), (61.0, 70)]
     assert [list(times) for times, _ in islice(log.minutes(2, 1), 1440, 1442)] == [[86_400.0], [86_461.0]]
 
-    span = '{{"trace_id": "1", "span_id": "{0}", "start_time": "2026-11-27T10:0{0}:00Z", "end_time": "{1}", {2}}}'
-    usage = '"attributes": {"gen_ai.operation.name": "chat", "gen_ai.usage.input_tokens": 9, '
-    usage += '"gen_ai.usage.output_tokens": 50}'
-    spans = [span.format(turn, f"2026-11-27T10:0{turn}:20Z", usage) for turn in range(2)]
-    turns = [list(times) for times, _ in islice(traffic_of(tmp_path, "\n".join(spans), "spans.jsonl").minutes(1, 1), 2)]
+    usage = {"gen_ai.operation.name": "chat", "gen_ai.usage.input_tokens": 9, "gen_ai.usage.output_tokens": 50}
+    spans = [{"trace_id": "1", "span_id": f"{turn}", "attributes": usage} for turn in range(2)]
+    for turn, each in enumerate(spans):
+        each |= {"start_time": f"2026-11-27T10:0{turn}:00Z", "end_time": f"2026-11-27T10:0{turn}:20Z"}
+    spoken = traffic_of(tmp_path, "\n".join(map(json.dumps, spans)), "spans.jsonl")
+    turns = [list(times) for times, _ in islice(spoken.minutes(1, 1), 2)]
     # 50 tokens take 5 s here, not the recorded 20; the gap of 40 s stays.
     assert turns == [[0.0, 45.0], []]
 
@@ -173,18 +176,11 @@ def test_sessions_without_times_are_refused(tmp_path: Path) -> None:
         traffic_of(tmp_path, weka, "weka.json")
 
 
-@pytest.mark.parametrize(
-    "expression",
-    [
-        "cron(*/20 8-10 ? * MON,WED-FRI *)",
-        "cron(5 1 LW * ? *)",
-        "cron(0 0 L * ? *)",
-        "cron(0 3 1W,15W,31W * ? *)",
-        "cron(0 3 ? * 6L *)",
-        "cron(0 3 ? * MON#2 *)",
-        "cron(0 0/6 1,15 JAN,MAR ? 2026-2027)",
-    ],
-)
+CRONS = """*/20 8-10 ? * MON,WED-FRI *; 5 1 LW * ? *; 0 0 L * ? *; 0 3 1W,15W,31W * ? *; 0 3 ? * 6L *; 0 3 ? * MON#2 *;
+0 0/6 1,15 JAN,MAR ? 2026-2027"""
+
+
+@pytest.mark.parametrize("expression", [f"cron({each.strip()})" for each in CRONS.split(";")])
 def test_schedules_come_due_when_the_embedded_aws_lets_them(expression: str) -> None:
     zone, fields = ZoneInfo("UTC"), eventbridge._parse_cron_fields(expression)  # noqa: SLF001 (as the embedded AWS)
     at, end, due = datetime(2025, 12, 31, 23, 59, tzinfo=zone), datetime(2027, 2, 5, tzinfo=zone), []
@@ -307,11 +303,8 @@ def test_the_traffic_of_an_endpoint_is_that_of_its_components() -> None:
     account = Account(3, 0, 4)
     traffic = endpoint_traffic(account, account, "chat", datetime(2026, 11, 27, 9, tzinfo=UTC))  # type: ignore[arg-type]  # both clients
     assert traffic.counts is not None
-    assert (traffic.start, len(traffic.counts.requests), traffic.counts.requests[:4]) == (
-        date(2026, 11, 20),
-        2016,
-        (6, 0, 8, 0),
-    )
+    assert (traffic.start, len(traffic.counts.requests)) == (date(2026, 11, 20), 2016)
+    assert traffic.counts.requests[:4] == (6, 0, 8, 0)
     assert str(account.queries).count("InferenceComponentName") == 2
     assert Traffic.model_validate(traffic.model_dump(mode="json")) == traffic
     with pytest.raises(SpecError, match="SEA563"):
