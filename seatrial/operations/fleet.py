@@ -67,7 +67,7 @@ Answer = tuple[float, int, float]
 """Seconds until the last token, the objectives that it misses (a bit each), seconds until the first token."""
 
 
-class LatencyBound(NamedTuple):
+class BoundedLatency(NamedTuple):
     """A bound on a latency, by the name in the spec, and the share of the answers that keep it."""
 
     name: str
@@ -83,7 +83,7 @@ class CopyService:
     slots: int
     queue: int
     answers: Callable[[int], Sequence[Answer]]
-    objectives: tuple[LatencyBound, ...] = ()
+    objectives: tuple[BoundedLatency, ...] = ()
 
     @property
     def strictest(self) -> int:
@@ -184,7 +184,7 @@ class CopyFleet:
         return self._rows[running]
 
 
-def planned_service(plan: Plan, lengths: Sequence[float], objectives: tuple[LatencyBound, ...]) -> CopyService:
+def planned_service(plan: Plan, lengths: Sequence[float], objectives: tuple[BoundedLatency, ...]) -> CopyService:
     """Return how a planned copy answers: by the levels of its curve, evenly between them.
 
     Above the batch limit TPOT is that of a full batch; TTFT of such a level holds its queue, which is simulated here.
@@ -368,7 +368,7 @@ def simulate_days(
     _check_kind(loaded)
     scaling = loaded.endpoint.scaling
     objectives = tuple(
-        LatencyBound(f"slo.{metric}.{name}", metric, float(name.removeprefix("p")) / 100, bound)
+        BoundedLatency(f"slo.{metric}.{name}", metric, float(name.removeprefix("p")) / 100, bound)
         for metric in ("ttft_ms", "tpot_ms", "e2e_latency_ms")
         for name, bound in getattr(loaded.endpoint.slo, metric)
         if bound is not None
