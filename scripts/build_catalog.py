@@ -109,9 +109,9 @@ def _instance(name: str, fact: Row, price: Row | None, date: str) -> Row:
 
 
 def _price(fact: Row, own: Row | None) -> Row:
-    """Return the price of Hosting in us-east-1, else the one that was looked up, else nothing."""
+    """Return the price that was looked up later, else that of Hosting in us-east-1, else nothing."""
     usd = fact["price_usd_per_hour_hosting_us_east_1"]
-    if usd is None and own is not None:
+    if own is not None:
         return {name: value for name, value in own.items() if name != "instance_type"}
     return {
         "usd_per_hour": usd,

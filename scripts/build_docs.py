@@ -9,6 +9,7 @@ written by people. Equal sources give equal bytes.
 from __future__ import annotations
 
 import argparse
+import ast
 import csv
 import json
 import re
@@ -68,7 +69,7 @@ PAGES: Mapping[str, tuple[str, ...]] = {
         "optimization jobs",
         "given up",
     ),
-    "reference/constants.md": ("constants", "felt", "engines"),
+    "reference/constants.md": ("constants", "felt", "by hand", "engines"),
     "reference/embedded-aws.md": ("behaviours",),
     "how-to/simulate.md": ("traffic fields",),
     "explanation/simulated.md": ("assumptions",),
@@ -272,6 +273,36 @@ def _felt() -> str:
         return _table(
             ("unknown of the fit", "rows", "sources", "models"), (tuple(row.values()) for row in csv.DictReader(lines))
         )
+
+
+_PREDICT = ROOT / "seatrial" / "planner" / "predict"
+_BY_HAND = ("iteration_cost", "copy_model", "memory", "regime", "simulation")
+
+
+def _by_hand() -> str:
+    """Return the numbers of the prediction that no fit touches, each with the reason beside it in the source."""
+    rows: list[tuple[str, str, str, str]] = []
+    for module in _BY_HAND:
+        text = (_PREDICT / f"{module}.py").read_text(encoding="utf-8")
+        lines = text.splitlines()
+        for node in ast.parse(text).body:
+            name = getattr(node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None), "id", "")
+            value = getattr(node, "value", None)
+            if not name or value is None or not any(map(_is_number, ast.walk(value))):
+                continue
+            above = lines.index(lines[node.lineno - 1])
+            while lines[above - 1].startswith("#"):
+                above -= 1
+            reason = " ".join(line.lstrip("# ") for line in lines[above : node.lineno - 1])
+            reason = lines[node.lineno - 1].partition("  # ")[2] or reason
+            if not reason:
+                raise SystemExit(f"{module}.py: {name} has no reason beside it")
+            rows.append((f"`{name}`", f"`{module}.py`", f"`{ast.unparse(value)}`", reason))
+    return _table(("constant", "module", "value", "reason"), rows)
+
+
+def _is_number(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, int | float) and not isinstance(node.value, bool)
 
 
 def _engines() -> str:
@@ -559,6 +590,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "template rules": _template_rules,
     "constants": _constants,
     "felt": _felt,
+    "by hand": _by_hand,
     "engines": _engines,
     "engine rules": _engine_rules,
     "optimizations of engines": _optimizations_of_engines,

@@ -79,12 +79,14 @@ LEAST_PRODUCT_BYTES: Final = 8e6  # smaller weights stay in the cache between tw
 SIDES: Final = (1024, 30_000)  # of a weight matrix
 EXPERT_SHAPE: Final = ["num_tokens", "hidden_size", "inter_size", "topk", "num_experts", "moe_tp_size"]
 # Accelerators on which engines run FlashInfer's kernels where their own are slower, and the weights of which they do:
-# MXFP4's are TensorRT-LLM's, those of Kimi-K2.5's INT4 are in no table. Elsewhere an engine has its own or none.
+# MXFP4's are TensorRT-LLM's. Elsewhere an engine has its own or none.
 FLASHINFER: Final = ("NVIDIA B200 SXM", "NVIDIA B300 SXM")
-SHARED_EXPERTS: Final = ("mxfp4", "int4")
+SHARED_EXPERTS: Final = ("mxfp4",)
 FUSED: Final = {"vllm": "trtllm"}  # whose all-reduce it runs there
 ROUTING: Final = "power_law_1.01"
 LEAST_EXPERTS: Final = 32
+# Hidden and inner size of experts with two matrices: Nemotron 3's, whose kernels TensorRT-LLM alone names `nongated`.
+UNGATED: Final = ((2048, 5120), (2688, 1856))
 LEAST_EXPERT_POINTS: Final = 50
 LARGEST_OWN_ERROR: Final = 0.3
 CONTEXTS: Final = (128, 33_000)
@@ -290,9 +292,14 @@ def _expert_kernels(gpu: Gpu, folder: Path) -> list[ExpertKernels]:
 
 
 def _usable(frame: pd.DataFrame, kinds: tuple[str, ...]) -> pd.DataFrame:
-    """Return the fastest kernel of each size: gated experts, all on each accelerator, routed by a power law."""
+    """Return the fastest kernel of each size: gated experts, all on each accelerator, routed by a power law.
+
+    Slices of a higher degree than an instance has are so narrow that they would decide the least time of all.
+    """
     mine = frame[frame.moe_dtype.isin(kinds) & (frame.moe_ep_size == 1) & (frame.num_experts >= LEAST_EXPERTS)]
-    mine = mine[(mine.distribution == ROUTING) & ~mine.kernel_source.str.contains("nongated")]
+    mine = mine[(mine.distribution == ROUTING) & (mine.moe_tp_size <= DEGREES[-1])]
+    for hidden, inner in UNGATED:
+        mine = mine[(mine.hidden_size != hidden) | (mine.inter_size != inner)]
     return mine.groupby(EXPERT_SHAPE).latency.min().reset_index()
 
 

@@ -11,7 +11,7 @@
 | neuron | optimum-neuron on PyPI |
 | optimizations | vllm on PyPI, botocore |
 | parsers | vllm and sglang on PyPI |
-| regions, replacement | cfn-lint on PyPI, which ships the CloudFormation registry |
+| regions, replacement | cfn-lint on PyPI, which ships the CloudFormation registry and the types of Hosting by region |
 | symptoms | vllm on PyPI |
 
 A row that its source tells gets the day and the source's version. What a source contradicts is listed and kept, with

@@ -266,7 +266,7 @@ def _unknowns(rows: Sequence[MeasuredRow]) -> _Unknowns:
         slots = (
             {name.split("/")[1]: _factor_parts(row.engine, name, spread) for name in kernels_of(copy)} if copy else {}
         )
-        slots |= {name: _time_parts(row, name, spread) for name in TIMES} if copy else {}
+        slots |= {name: _time_parts(row, name, spread) for name in TIMES if _counts(copy, name)} if copy else {}
         written.append(slots | _release_parts(row, spread))
     # Engines on an accelerator with too few rows each share a factor there, if all of them together have enough.
     felt = _felt(written)
@@ -285,6 +285,19 @@ def _unknowns(rows: Sequence[MeasuredRow]) -> _Unknowns:
         for slots in written
     )
     return _Unknowns(tuple(kept), tuple(kept.values()), parts)
+
+
+def _counts(copy: Copy, name: str) -> bool:
+    """Tell whether a time is a part of what a copy takes: that of linear attention only with linear layers."""
+    shape = copy.architecture
+    of_some = {
+        "skew_s": copy.degree > 1,
+        "linear_layer_s": shape.linear_layers + shape.mixed_layers > 0,
+        "block_scaling_layer_s": shape.experts is not None and copy.quantization == "fp8",
+        "expert_parallel_layer_s": shape.experts is not None and copy.expert_parallel_degree > 1,
+        "sparse_layer_s": shape.sparse_tokens is not None,
+    }
+    return of_some.get(name, True)
 
 
 def _felt(written: Iterable[Mapping[str, tuple[Unknown, ...]]]) -> Counter[Unknown]:
@@ -415,7 +428,7 @@ def _off(row: MeasuredRow, logs: Mapping[str, float]) -> list[float]:
     copy = place_row(row)
     if copy is None:
         raise LookupError(row.model)
-    times = {name: PRIOR[name] * math.exp(logs[name]) for name in TIMES}
+    times = {name: PRIOR[name] * math.exp(logs.get(name, 0.0)) for name in TIMES}
     named = ((name, name.split("/")[1]) for name in kernels_of(copy))
     factors = tuple(f"{name}={math.exp(logs[slot])!r}" for name, slot in named)
     constants = _with(_start(copy.engine.constants), times | {_RELEASE: logs.get(_RELEASE, 0.0)}, factors)

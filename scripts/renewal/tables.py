@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from scripts.renewal.sources import Archive, Sources
 
 _REGISTRY: Final = "cfnlint/data/schemas"
+_HOSTING: Final = f"{_REGISTRY}/extensions/aws_sagemaker_hosting/instancetype_enum.json"
 _PARSERS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
     "vllm": {
         "tool_call_parser": ("vllm/tool_parsers/__init__.py", "_TOOL_PARSERS_TO_REGISTER"),
@@ -64,8 +65,13 @@ _FROZEN: Final[Mapping[str, str]] = {"lmi-trtllm": "trtllm", "lmi-neuronx": "neu
 
 
 def regions(_: str, row: Row, sources: Sources) -> Answer:
-    """Return the regions whose CloudFormation registry has a resource type."""
+    """Return the regions whose registry has a resource type, or whose price list has an instance type of Hosting."""
     package = sources.package("cfn-lint")
+    if "instance_type" in row:
+        listed = [(name, each) for name, each in json.loads(package.text(_HOSTING)).items() if isinstance(each, dict)]
+        offering: list[Json] = [name for name, each in sorted(listed) if row["instance_type"] in each["enum"]]
+        what = "(instance types with a Hosting price in each region, from AWS's pricing API)"
+        return Told({"regions": offering}, f"cfn-lint {package.version}, {_HOSTING.partition('/')[2]} {what}")
     having: list[Json] = [region for region, types in sorted(_types(package).items()) if row["resource_type"] in types]
     registry = "data/schemas/providers/REGION.json (the CloudFormation registry's resource types of each region)"
     return Told({"regions": having}, f"cfn-lint {package.version}, {registry}")

@@ -72,10 +72,12 @@ def recipes_command(
     (loaded,) = load_specs_or_model([spec], environment, environments, model_options)
     rows = recipe_rows(loaded, every=every)
     if output_format == "json":
-        show_json({"predicted": True, "objective": loaded.endpoint.objective, "recipes": recipe_documents(rows)})
+        show_json({"predicted": True, "objective": loaded.endpoint.objective.goal, "recipes": recipe_documents(rows)})
     elif output_format == "csv":
         show_text(recipes_csv(rows))
     else:
         title = f"Recipes for {loaded.endpoint.name} in {loaded.environment.name}"
         has_slo = loaded.endpoint.slo.bounds_speed
-        show(recipes_view(rows, title) if wide else first_recipes_view(rows, title, has_slo=has_slo))
+        has_rate = loaded.endpoint.workload.requests_per_second is not None
+        first = first_recipes_view(rows, title, has_slo=has_slo, has_rate=has_rate)
+        show(recipes_view(rows, title) if wide else first)

@@ -82,7 +82,7 @@ def deploy_command(
         raise typer.Exit(end(refused))
     cost = hourly_words(deployment.plan.cost.usd_per_hour, deployment.endpoint.budget.discount)
     lines = (
-        f"deploys {stack} in {account}, {place.region}: {cost}",
+        f"deploys {stack} in {account}, {place.region}: {cost}{deployment.plan.cost.elsewhere}",
         f"before: {before.state}",
         f"`seatrial diff {file.as_posix()} -e {place.name}` shows what it changes",
     )

@@ -22,7 +22,7 @@ from seatrial.cli.support.model_options import (
 from seatrial.cli.support.options import EnvironmentsFolder, environments_folder
 from seatrial.cli.support.specs import of_every, spec_files
 from seatrial_base.errors import SpecError
-from seatrial_base.terminal import show, show_json
+from seatrial_base.terminal import console, show, show_json
 from seatrial_lint.cli.run import FindingsFormat
 
 if TYPE_CHECKING:
@@ -206,7 +206,7 @@ def _show(made: Sequence[_Made], output_format: Format, sections: Sequence[Secti
         show(plans_view([(planned.plan, planned.loaded) for planned in made]))
     else:
         for planned in made:
-            show(plan_view(planned.plan, planned.loaded, sections))
+            show(plan_view(planned.plan, planned.loaded, sections, console().width))
 
 
 def _show_local_values(made: Sequence[_Made], output_format: Format) -> None:

@@ -73,6 +73,8 @@ class Basis:
         workload: The load, in words.
         discount: Share off the list prices.
         bands: How far the predictions may be off, by instance type.
+        unknown_there: What is not known of prices and offers in the environment's region, as sentences; empty where
+            all is known.
     """
 
     engine: str
@@ -81,6 +83,7 @@ class Basis:
     workload: str
     discount: float
     bands: Mapping[str, Band]
+    unknown_there: str = ""
 
 
 class PredictedRecipe(SizedDeployment):

@@ -43,6 +43,8 @@ __all__ = [
 PLAN_SCHEMA = "3"
 STAND_IN = "The model_type "
 """The beginning of the warning that names the family which is used for an unknown one."""
+UNPREDICTED = "Not in the prediction: "
+"""The beginning of the warning that names what changes memory or speed and the prediction does not know."""
 
 Value = TypeVar("Value")
 
@@ -138,6 +140,7 @@ class Cost(SealedModel):
         savings_plan_usd_per_hour: All planned instances under a Savings Plan; `None`, and not written, when unknown.
         purchase: How the instance hours are bought whose price this is; not written on demand.
         on_demand_usd_per_hour: All planned instances on demand, where they are bought otherwise.
+        price_region: The region whose price it is, where none is known for the environment's; not written else.
         usd_per_session: Of a conversation, or of an agent's session with its sub-agents, at the planned load; not
             written of single requests.
     """
@@ -153,6 +156,12 @@ class Cost(SealedModel):
     purchase: Purchase = model_field("on_demand", since="0.2")
     on_demand_usd_per_hour: float | None = model_field(None, since="0.2")
     usd_per_session: float | None = model_field(None, since="0.2")
+    price_region: str | None = model_field(None, since="0.2")
+
+    @property
+    def elsewhere(self) -> str:
+        """Whose price it is where none is known for the environment's region, after a blank; else empty."""
+        return f" (the price of {self.price_region}: this region's is not known)" if self.price_region else ""
 
 
 class SizedDeployment(FrozenModel):
@@ -263,6 +272,7 @@ class Rejected(SealedModel):
 
     Attributes:
         feasible: It is predicted to satisfy all requirements; another is better.
+        instance_count: Instances of the size that would serve; 1, and not written, where it serves not.
     """
 
     instance_type: str
@@ -271,6 +281,7 @@ class Rejected(SealedModel):
     output_tok_s: float | None
     because: Annotated[str, Facts(explains=True)]
     feasible: bool = model_field(default=False, since="0.1")
+    instance_count: int = model_field(default=1, since="0.2")
 
 
 class Image(FrozenModel):
@@ -411,6 +422,10 @@ class CopyPrediction(FrozenModel):
         band: How far the predictions may be off.
         regime: What bounds the copy, and what keeps its throughput from growing with the load.
         rates: Prediction at shares of the planned rate; written only where the workload is a rate.
+        carried_chance: That all copies together carry that rate, with the band of throughput as 80 % of the errors;
+            written likewise.
+        saturation_requests_per_second: Predicted rate of all copies together beyond which their queue grows without
+            end: at this rate the chance is one half; written likewise.
     """
 
     memory: MemoryFit
@@ -418,6 +433,8 @@ class CopyPrediction(FrozenModel):
     band: Band
     regime: Regime
     rates: tuple[RatePoint, ...] = model_field((), since="0.2")
+    carried_chance: float | None = model_field(None, ge=0, le=1, since="0.2", explains=True)
+    saturation_requests_per_second: float | None = model_field(None, since="0.2", explains=True)
 
 
 class Plan(CopyPrediction, ServingLimits, Layout, PlannedEndpoint, SealedModel):
@@ -495,7 +512,7 @@ def values_digest(document: Mapping[str, object]) -> str:
     """Return the digest of a plan as it is written in JSON, without its texts: another wording is the same plan.
 
     What it holds of deployments that are not chosen for want of a price, a probe or a precision counts as text; so do
-    its chance, which follows from its band and its predictions, and where it was promoted from.
+    its chances, which follow from its band and its predictions, and where it was promoted from.
     """
     return digest(json.dumps(_values(document), sort_keys=True, separators=(",", ":"), ensure_ascii=False))
 

@@ -46,6 +46,9 @@ _NO_DECISION = frozenset(
         "unpriced",
         "probe",
         "proposals",
+        "rates",
+        "chance",
+        "safer",
     }
 )
 

@@ -46,6 +46,7 @@ CSV_COLUMNS: Final = (
     "product_version",
     "usd_per_hour",
     "usd_per_month",
+    "price_region",
     "trial_verdict",
     "trial_date",
     "drift",
@@ -62,6 +63,7 @@ class TeamEndpoint:
         plan_digest: The deployed plan, else the locked one.
         product: The product that it was made from; empty for one of a spec.
         usd_per_hour: Planned cost.
+        price_region: The region whose price that is, where none is known for the endpoint's.
         drift: `yes`, `no`, or `unknown`.
     """
 
@@ -72,6 +74,7 @@ class TeamEndpoint:
     product: str = ""
     product_version: str = ""
     usd_per_hour: float | None = None
+    price_region: str | None = None
     trial_verdict: str = ""
     trial_date: str = ""
     drift: str = "unknown"
@@ -94,12 +97,14 @@ def locked_endpoint(loaded: LoadedSpec) -> TeamEndpoint:
         SpecError: When the lock can't be read, or was changed by hand.
     """
     plan = read_locked_plan(loaded, stale=True)
+    price, of_region = plan.cost.usd_per_hour, plan.cost.price_region
     return TeamEndpoint(
         team=team_of({**loaded.environment.tags, **loaded.endpoint.tags}),
         endpoint=loaded.endpoint.name,
         environment=loaded.environment.name,
         plan_digest=plan.digest,
-        usd_per_hour=plan.cost.usd_per_hour,
+        usd_per_hour=price,
+        price_region=of_region,
     )
 
 
@@ -230,7 +235,7 @@ def _cells(endpoint: TeamEndpoint) -> tuple[str, ...]:
         endpoint.endpoint,
         endpoint.environment,
         product or endpoint.plan_digest or "unknown",
-        _money(endpoint.usd_per_hour, 2),
+        _money(endpoint.usd_per_hour, 2) + (f" ({endpoint.price_region})" if endpoint.price_region else ""),
         _money(endpoint.usd_per_month, 0),
         trial or "unknown",
         endpoint.drift,
@@ -247,6 +252,8 @@ def _sum(group: Sequence[TeamEndpoint]) -> str:
     hourly, monthly = (math.fsum(getattr(endpoint, name) for endpoint in known) for name in prices)
     rest = len(group) - len(known)
     unknown = f", {rest} of unknown cost" if rest else ""
+    if elsewhere := sum(endpoint.price_region is not None for endpoint in group):
+        unknown += f", {elsewhere} at the price of another region"
     return f"{counted(len(group), 'endpoint')}, ${hourly:,.2f}/h, ${monthly:,.0f}/month planned{unknown}"
 
 

@@ -28,6 +28,7 @@ from seatrial.documents.prediction import Band
 from seatrial.locks.lock_file import changing_file, replace_file
 from seatrial.planner.predict.band import ASSUMED
 from seatrial.planner.predict.copy_model import hardware_of, place_copy, speculation_of
+from seatrial.planner.predict.memory import shared_prefix, with_options
 from seatrial.planner.predict.simulation import outcome, saturation_per_s
 from seatrial.planner.search.capacity import Levels, trial_protocol
 from seatrial.planner.search.demand import groups_at
@@ -97,7 +98,7 @@ def measured_copy(loaded: LoadedSpec, plan: Plan) -> Copy:
     return place_copy(
         architecture,
         hardware,
-        find_engine("neuron" if neuron.is_neuron(instance) else family, plan.engine_version.value),
+        with_options(find_engine("neuron" if neuron.is_neuron(instance) else family, plan.engine_version.value), extra),
         plan.memory,
         degree=degree,
         quantization=plan.quantization,
@@ -111,6 +112,8 @@ def measured_copy(loaded: LoadedSpec, plan: Plan) -> Copy:
         lengths=loaded.lengths,
         expert_parallel_degree=plan.expert_parallel_degree.value if plan.expert_parallel_degree else groups.experts,
         attention_data_parallel_degree=groups.attention,
+        shared=shared_prefix(workload, loaded.lengths),
+        adapters=loaded.endpoint.serving.overrides.lora,
     )
 
 

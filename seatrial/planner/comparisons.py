@@ -46,7 +46,7 @@ from seatrial_base.findings import Finding
 from seatrial_base.units import MS_PER_S, counted, hourly_words, tenths
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from seatrial.planner.resolve import Resolved
     from seatrial.planner.search.best_first import Key, SearchResult
@@ -108,7 +108,7 @@ def _compared(demand: Demand, instance: Instance) -> InstanceComparison:
             usd_per_million_output_tokens=None,
             blended_usd_per_million_tokens=None,
             fits=False,
-            because=because,
+            because=f"{because}{instance.unknown_there}",
         )
     estimates = [_estimated(candidate) for candidate in fitting]
     best = max(estimates, key=lambda each: (each.tok_s, -each.candidate.degree))
@@ -159,7 +159,7 @@ def _instance_row(demand: Demand, best: _Loaded, why: str) -> InstanceComparison
         usd_per_million_output_tokens=None if per_million is None else round(per_million, 4),
         blended_usd_per_million_tokens=None if per_million is None else round(blended(per_million), 4),
         fits=True,
-        because=why,
+        because=f"{why}{instance.unknown_there}",
     )
 
 
@@ -191,7 +191,18 @@ def basis_of(loaded: LoadedSpec) -> Basis:
         workload=demand.lengths.words,
         discount=demand.discount,
         bands=bands,
+        unknown_there=_unknown_there(resolved.allowed, loaded.environment.region),
     )
+
+
+def _unknown_there(allowed: Sequence[Instance], region: str) -> str:
+    priced_elsewhere = [each for each in allowed if each.has_other_price]
+    places = " and ".join(sorted({str(each.price_region) for each in priced_elsewhere}))
+    not_offered = [each.instance_type for each in allowed if not each.is_offered]
+    types = counted(len(priced_elsewhere), "type")
+    price = f"The price of {types} in {region} is not known: that of {places} counts." if places else ""
+    offer = f"Not known to be offered in {region}: {', '.join(not_offered)}." if not_offered else ""
+    return f"{price} {offer}".strip()
 
 
 def types_at_load(loaded: LoadedSpec) -> tuple[TypeAtLoad, ...]:
@@ -309,7 +320,7 @@ def _recipe_row(
         "cost_per_token": score.usd_per_million_output_tokens,
         "latency": score.ms_per_token_alone,
         "throughput": -score.output_tok_s,
-    }[planned.resolved.demand.endpoint.objective]
+    }[planned.resolved.demand.endpoint.objective.goal]
     return (0, (goal, score.usd_per_million_output_tokens, -score.output_tok_s), name), row
 
 
@@ -354,7 +365,7 @@ def _predicted(planned: _Planned, plain: _Planned | Finding) -> PredictedRecipe:
     base_cost = None if base is None else cost_of(base.best, base.resolved.demand.discount)
     base_price = None if base_cost is None else base_cost.usd_per_million_output_tokens
     price = cost.usd_per_million_output_tokens
-    band = band_for(demand, planned.resolved.choice.version.value, best.candidate)
+    band = band_for(demand, best.candidate)
     gate = best.at_gate
     return PredictedRecipe(
         **best.size.fields | {"usd_per_hour": cost.usd_per_hour},
@@ -427,17 +438,19 @@ def explain(
     instance = neuron.in_cores(priced(known_type, loaded))
     resolved, result = search_for(loaded, accept_slo_miss=accept_slo_miss, allow_unknown_price=allow_unknown_price)
     if instance in resolved.allowed:
-        return tuple(_verdict(resolved.demand, result, each) for each in Search(resolved.demand).on(instance))
-    return tuple(
-        each.model_copy(
-            update={
-                "won": False,
-                "stage": "allowed",
-                "because": f"Not in `instance_types`. If allowed: {_begun(each.because)}",
-            }
-        )
-        for each in _if_allowed(loaded, resolved, result, instance)
-    )
+        verdicts = [_verdict(resolved.demand, result, each) for each in Search(resolved.demand).on(instance)]
+    else:
+        serving, hosting, rails = loaded.endpoint.serving, loaded.endpoint.hosting, loaded.environment.guard_rails
+        why = "Not in `instance_types`"
+        if not (serving.instance_types or hosting.instance_pools or rails.instance_types):
+            why = "AWS Neuron is planned only where `instance_types` names it"
+        verdicts = [
+            each.model_copy(
+                update={"won": False, "stage": "allowed", "because": f"{why}. If allowed: {_begun(each.because)}"}
+            )
+            for each in _if_allowed(loaded, resolved, result, instance)
+        ]
+    return tuple(each.model_copy(update={"because": f"{each.because}{instance.unknown_there}"}) for each in verdicts)
 
 
 def _begun(sentence: str) -> str:
@@ -467,9 +480,12 @@ def _if_allowed(
 
 
 def _verdict(demand: Demand, result: SearchResult, judged: FeasibleCandidate | RejectedCandidate) -> DegreeVerdict:
+    best = result.ranked[0] if result.ranked else None
+    if isinstance(judged, RejectedCandidate) and best and best.candidate.place == (judged.instance_type, judged.degree):
+        judged = best  # it lacks headroom, and nothing allowed has more
     if isinstance(judged, RejectedCandidate):
         return DegreeVerdict(**judged.fields, won=False, stage=judged.stage)
-    candidate, best = judged.candidate, result.ranked[0] if result.ranked else None
+    candidate = judged.candidate
     won = best is not None and best.candidate.place == candidate.place
     if best is None:
         because = "Meets every requirement."
@@ -482,7 +498,7 @@ def _verdict(demand: Demand, result: SearchResult, judged: FeasibleCandidate | R
         because = f"Predicted to {demand.kept}; ranks above the chosen {best.candidate}: {price}, {numbers}."
     else:
         chosen = f"Chosen: {best.candidate}."
-        because = f"{why_outdone(best.score, judged.score, demand.endpoint.objective)} {chosen}"
+        because = f"{why_outdone(best.score, judged.score, demand.endpoint.objective.goal)} {chosen}"
     return DegreeVerdict(
         instance_type=candidate.instance.instance_type,
         tensor_parallel_degree=candidate.degree,
@@ -495,4 +511,4 @@ def _verdict(demand: Demand, result: SearchResult, judged: FeasibleCandidate | R
 
 
 def _key(demand: Demand, feasible: FeasibleCandidate) -> Key:
-    return ranking_order(feasible.candidate, feasible.score, demand.endpoint.objective)
+    return ranking_order(feasible.candidate, feasible.score, demand.endpoint.objective.goal)

@@ -138,7 +138,8 @@ def resolve_given(given: Plan, fixed: LoadedSpec, loaded: LoadedSpec) -> Resolve
         return resolved
     # The constants are those of the version that was locked: the catalog's newest may be another.
     facts = find_engine("tgi" if given.engine.value == "tgi" else "lmi", given.engine_version.value)
-    return replace(resolved, demand=replace(resolved.demand, engine=facts))
+    version = given.engine_version.value
+    return replace(resolved, demand=replace(resolved.demand, engine=facts, engine_version=version))
 
 
 def without_objectives(resolved: Resolved, because: str) -> Resolved:

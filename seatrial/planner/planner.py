@@ -69,9 +69,12 @@ def plan_of(loaded: LoadedSpec, resolved: Resolved, result: SearchResult) -> Pla
     if problems := [*pool_problems(loaded, resolved.demand, layout)]:
         raise PlanError(problems)
     endpoint, engine = loaded.endpoint, resolved.choice
-    band = band_for(resolved.demand, engine.version.value, chosen.best.candidate)
-    # Once more, with the version's words: the search took the same band without them.
+    band = band_for(resolved.demand, chosen.best.candidate)
     chance = chance_of(endpoint, chosen.best.candidate, chosen.best.load, band)
+    # The limits of the copy are known now, and they may leave it less room than the search counted.
+    predicted = predict_copy(chosen, derived)
+    if chance is not None and predicted.carried_chance is not None:
+        chance = min(chance, predicted.carried_chance)
     volume = decide_volume(
         chosen.best.candidate.instance,
         stored_bytes(endpoint, resolved.demand.architecture),
@@ -82,7 +85,7 @@ def plan_of(loaded: LoadedSpec, resolved: Resolved, result: SearchResult) -> Pla
     return Plan(
         **dict(layout),
         **dict(derived.limits),
-        **dict(predict_copy(chosen, derived)),
+        **dict(predicted),
         endpoint=endpoint.name,
         environment=loaded.environment.name,
         spec_digest=loaded.digest,
@@ -99,10 +102,10 @@ def plan_of(loaded: LoadedSpec, resolved: Resolved, result: SearchResult) -> Pla
         pareto=alternatives(result.ranked),
         unpriced=tuple(alternative(each) for each in unpriced_candidates(resolved.demand, result)),
         chance=None if chance is None else round(chance, 3),
-        safer=None if chance is None else propose_safer(resolved.demand, result, engine.version.value, chance),
-        probe=propose_probe(resolved.demand, result, engine.version.value),
-        proposals=propose_precisions(resolved.demand, resolved.allowed, chosen.best, engine.version.value),
-        rejected=rejections(result.ranked, result.rejections, endpoint.objective),
+        safer=None if chance is None else propose_safer(resolved.demand, result, chance),
+        probe=propose_probe(resolved.demand, result),
+        proposals=propose_precisions(resolved.demand, resolved.allowed, chosen.best),
+        rejected=rejections(result.ranked, result.rejections, endpoint.objective.goal),
         volume_size_gb=volume,
         volume_kms_key_arn=loaded.environment.kms_key_arn if volume is not None else None,
         hosting_kind=decide_hosting_kind(endpoint),

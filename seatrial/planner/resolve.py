@@ -16,7 +16,7 @@ from seatrial.planner.decisions.batching import choose_batched_tokens, choose_ma
 from seatrial.planner.decisions.plan_warnings import access_warnings
 from seatrial.planner.engine import allowed_instances, arrivals_of, check_model_fields, choose_engine
 from seatrial.planner.predict.copy_model import speculation_of
-from seatrial.planner.predict.memory import weights_bytes
+from seatrial.planner.predict.memory import weights_bytes, with_options
 from seatrial.planner.recipe_limits import (
     RecipeEngine,
     RecipeRefusal,
@@ -30,6 +30,7 @@ from seatrial.planner.search.best_first import Search
 from seatrial.planner.search.candidate import RejectedCandidate, known
 from seatrial.planner.search.capacity import trial_protocol
 from seatrial.planner.search.demand import Demand, read_objectives
+from seatrial.planner.search.evaluate import by_headroom
 from seatrial.planner.search.fitting import candidates
 from seatrial.planner.search.no_deployment import no_deployment
 from seatrial.specs.architecture import read_architecture
@@ -94,7 +95,8 @@ def resolve(loaded: LoadedSpec) -> Resolved:
         endpoint=endpoint,
         rails=loaded.environment.guard_rails,
         architecture=architecture,
-        engine=choice.facts,
+        engine=with_options(choice.facts, overrides.extra),
+        engine_version=choice.version.value,
         max_model_len=max_model_len.value,
         batched_tokens=batched_tokens.value,
         objectives=read_objectives(endpoint),
@@ -273,15 +275,19 @@ def _why_wider(demand: Demand, usual_result: SearchResult, wider: SearchResult) 
         return ""
     if not usual_result.ranked:
         return "with fewer, no deployment meets the requirements in simulation"
-    before, after = usual_result.ranked[0].score, wider.ranked[0].score
-    if demand.endpoint.objective == "throughput":
+    best = usual_result.ranked[0], wider.ranked[0]
+    lacking, lacks = (by_headroom(demand, each.candidate, each.load) for each in best)
+    if lacking != lacks:
+        return "more likely to carry the rate" if lacks < lacking else ""
+    before, after = (each.score for each in best)
+    if demand.endpoint.objective.goal == "throughput":
         gained = after.highest_tok_s > before.highest_tok_s * (1 + _WORTHWHILE)
         return f"{after.highest_tok_s:,.0f} output tokens per second, not {before.highest_tok_s:,.0f}" if gained else ""
-    if demand.endpoint.objective == "cost_per_token":
+    if demand.endpoint.objective.goal == "cost_per_token":
         price, usual = after.usd_per_million_output_tokens, before.usd_per_million_output_tokens
         gained = price < usual * (1 - _WORTHWHILE)
         return f"{usd(price)} per million output tokens, not {usd(usual)}" if gained else ""
-    slower = demand.endpoint.objective == "latency" and after.ms_per_token_alone > before.ms_per_token_alone
+    slower = demand.endpoint.objective.goal == "latency" and after.ms_per_token_alone > before.ms_per_token_alone
     cheaper = not slower and after.usd_per_hour < before.usd_per_hour
     ours, theirs = (hourly_words(known(each.usd_per_hour), demand.discount) for each in (after, before))
     return f"{ours}, not {theirs}" if cheaper else ""

@@ -120,6 +120,9 @@ def one_copy(document: dict[str, Yaml], loaded: LoadedSpec, *, gate: int, levels
     for of_a_rate in ("requests_per_second", "arrivals", "arrival_smoothness"):
         workload.pop(of_a_rate, None)
     workload["concurrency"] = gate
+    objective = document.get("objective")
+    if isinstance(objective, dict):
+        objective.pop("headroom", None)
     document["scaling"] = {**_mapping(document, "scaling"), "min_copies": 1, "max_copies": 1}
     document.pop("hosting", None)  # one copy alone on one instance type
     document["budget"] = {"discount": loaded.endpoint.budget.discount}

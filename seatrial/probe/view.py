@@ -35,7 +35,7 @@ def estimate_lines(pinned: Sequence[PinnedSpec], *, what: str = "probe", asking_
         hourly, limit_s = each.plan.cost.usd_per_hour, longest_s(each) + asking_s
         most = None if hourly is None else hourly * limit_s / S_PER_HOUR
         total = None if total is None or most is None else total + most
-        price = hourly_words(hourly, each.plan.cost.discount)
+        price = f"{hourly_words(hourly, each.plan.cost.discount)}{each.plan.cost.elsewhere}"
         in_all = "" if most is None else f", {usd(most)} in all"
         yield (
             f"{each.deployment.stack_name}: {counted(each.plan.instance_count.value, 'instance')} of "

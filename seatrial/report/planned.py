@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from seatrial_base.units import usd
+from seatrial_base.units import digits, usd
 from seatrial_load.slo.evaluate import latency_of, statistic_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seatrial.documents.plan import CurvePoint, Plan, RatePoint
+    from seatrial.specs.load import LoadedSpec
     from seatrial_load.documents.request import Metric, PredictedLevel, Statistic
     from seatrial_load.documents.result import LevelResult, TrialResult
 
 EDGES = "from value / (1 + share) to value × (1 + share)"
+WIDEST_BAND: Final = 0.35
+"""Share above which a plan asks to be measured first."""
 _MOST, _LEAST = 0.99, 0.01  # beyond, the errors of a few hundred rows mean nothing
 
 
@@ -191,6 +194,17 @@ def chance_words(chance: float) -> str:
     return "under 1 %" if chance < _LEAST else f"{chance * 100:.0f} %"
 
 
+def carried_lines(plan: Plan) -> Iterator[str]:
+    """Yield how likely the copies carry the offered rate, and the saturation that says it; nothing without a rate."""
+    saturation, chance, share = plan.saturation_requests_per_second, plan.carried_chance, plan.band.throughput
+    if saturation is None or chance is None:
+        return
+    planned, (low, high) = plan.rates[-1], (digits(end) for end in edges(saturation, share))
+    yield f"{chance_words(chance)} to be carried; the queue diverges beyond {digits(saturation)} requests/s"
+    band = f"±{share * 100:.0f} % ({low} to {high}), {digits(saturation * planned.output_tok_s / planned.per_copy)}"
+    yield f"saturation of all copies: {digits(saturation)} requests/s {band} output tok/s"
+
+
 def met_words(plan: Plan) -> str:
     """Write how likely the plan meets the SLO: `91 % to meet it; $0.60/h more for 99 %`; empty without a chance."""
     if plan.chance is None:
@@ -198,6 +212,20 @@ def met_words(plan: Plan) -> str:
     safer = plan.safer
     more = "" if safer is None else f"; {usd(safer.more_usd_per_hour)}/h more for {chance_words(safer.chance)}"
     return f"{chance_words(plan.chance)} to meet it{more}"
+
+
+def measure_first(plan: Plan, loaded: LoadedSpec) -> str:
+    """Return why to measure before anybody relies on a plan, how, and what is surer; empty for a narrow band."""
+    share = max(plan.band.throughput, plan.band.latency)
+    if share <= WIDEST_BAND:
+        return ""
+    spec = loaded.path.as_posix() if loaded.has_spec else "SPEC"
+    command = f"seatrial probe {spec} -e {loaded.environment.name} --level {plan.gate_concurrency_per_copy.value}"
+    words = f"first, since the band is ±{share * 100:.0f} %: {command}"
+    if plan.safer is None:
+        return words
+    more, chance = usd(plan.safer.more_usd_per_hour), chance_words(plan.safer.chance)
+    return f"{words}\nor take {plan.safer.words}: {chance} to meet the SLO, {more}/h more"
 
 
 def side_lines(plan: Plan) -> Iterator[str]:

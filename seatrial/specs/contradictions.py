@@ -23,7 +23,7 @@ from seatrial.specs.relations import (
 from seatrial.specs.spec_files import RELATIVE, kind_in_repository, repository_root, stays_in, why_away
 from seatrial_base.bounds import wrong_stddev
 from seatrial_base.catalog import jumpstart
-from seatrial_base.catalog.engine_options import RANGES
+from seatrial_base.catalog.engine_options import refusing_range
 from seatrial_base.catalog.jumpstart import find_jumpstart_model
 from seatrial_base.catalog.models import licence_of
 from seatrial_base.field_facts import facts_of
@@ -87,11 +87,10 @@ def _extra_numbers(fields: Fields) -> Iterator[Finding]:
     """Yield each number among the options of an engine that no engine with an option of this name takes."""
     extra = fields.written("serving.overrides.extra")
     for name, value in extra.items() if isinstance(extra, dict) else ():
-        rows = RANGES.having(name)
-        if rows and isinstance(value, int | float) and not any(row.takes(value) for row in rows):
+        if refusing := refusing_range(name, value):
             path = ("serving", "overrides", "extra", name)
             message = f"{value} is out of range: no engine starts with it"
-            yield fields.document.problem(path, "SEA318", message, f"valid: {rows[0].shown}")
+            yield fields.document.problem(path, "SEA318", message, f"valid: {refusing.shown}")
 
 
 def _sources(fields: Fields) -> Iterator[Finding]:
@@ -382,6 +381,12 @@ RULES: tuple[Rule, ...] = (
         "workload.concurrency",
         "workload.requests_per_second",
         hint="keep one; the plan computes the other by Little's law",
+    ),
+    needs(
+        "SEA155",
+        "objective.headroom",
+        "workload.requests_per_second",
+        hint="give a rate in place of concurrency: headroom is the chance that it is carried; or leave it out",
     ),
     _deviations,
     *(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, StringConstraints
+from pydantic import BeforeValidator, Field, StringConstraints, model_serializer
 
 from seatrial.specs import shapes
 from seatrial.specs.hosting import MOST_ADAPTERS, AdapterSpec, EndpointName, HostingSpec, ImageUri, InstanceType
@@ -323,6 +323,37 @@ class Budget(FrozenModel):
     )
 
 
+HEADROOM = 0.95
+Ranking = Literal["cost", "cost_per_token", "latency", "throughput"]
+
+
+class ObjectiveSpec(FrozenModel):
+    """What the plan is chosen by. A text alone is the goal: `objective: cost`."""
+
+    goal: Ranking = Field(
+        "cost",
+        description="Ranking of the deployments that fit: `cost` is per hour, `cost_per_token` per million output "
+        "tokens at the planned load.",
+    )
+    headroom: Annotated[float, Field(gt=0.5, lt=1)] = model_field(
+        HEADROOM,
+        "Chance that the planned copies carry `workload.requests_per_second`, by the band; only with a rate.",
+        since="0.2",
+    )
+
+    @model_serializer
+    def _as_written_before(self) -> str | dict[str, object]:
+        """Write the goal alone where nothing else is set: digests stay what earlier releases wrote."""
+        return self.goal if self.headroom == HEADROOM else dict(self)
+
+
+def _in_full(objective: object) -> object:
+    return {"goal": objective} if isinstance(objective, str) else objective
+
+
+Objective = Annotated[ObjectiveSpec, BeforeValidator(_in_full, json_schema_input_type=Ranking | ObjectiveSpec)]
+
+
 class SpeculativeDecodingSpec(FrozenModel):
     """Drafted tokens that the model only checks. The acceptance rate is your assumption until it is measured."""
 
@@ -350,7 +381,9 @@ class ServingOverrides(EngineOptions):
         json_schema_extra=left_out_or_mapping,
         since="0.1",
     )
-    extra: dict[OptionName, OptionValue] = Field({}, description="Options passed to the engine as they are.")
+    extra: dict[OptionName, OptionValue] = Field(
+        {}, description="Options passed to the engine as they are. The plan names those that the prediction leaves out."
+    )
 
 
 class ServingSpec(FrozenModel):
@@ -391,10 +424,8 @@ class EndpointSpec(FrozenModel):
     description: Annotated[str, StringConstraints(max_length=2048)] = model_field("", "For users.", planned=False)
     model: ModelSpec
     workload: WorkloadSpec
-    objective: Literal["cost", "cost_per_token", "latency", "throughput"] = Field(
-        "cost",
-        description="Ranking of the deployments that fit: `cost` is per hour, `cost_per_token` per million output "
-        "tokens at the planned load.",
+    objective: Objective = Field(
+        ObjectiveSpec(), description="What the plan is chosen by: a goal alone, or with its headroom."
     )
     slo: Slo = Slo()
     budget: Budget = Budget()

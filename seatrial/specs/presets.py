@@ -163,6 +163,7 @@ class ModelLoad:
         ttft_p95_ms: Bound of the time to first token; `None` for none.
         tpot_p95_ms: Bound of the time per output token after the first; `None` for none.
         usd_per_hour: Highest cost; `None` for none.
+        headroom: Chance that the rate is carried; `None` for the default.
     """
 
     hub_id: str | None
@@ -174,6 +175,7 @@ class ModelLoad:
     ttft_p95_ms: float | None = None
     tpot_p95_ms: float | None = None
     usd_per_hour: float | None = None
+    headroom: float | None = None
 
 
 def endpoint_name(hub_id: str) -> str:
@@ -209,7 +211,8 @@ def _lines(load: ModelLoad, name: str, most_copies: int) -> Iterator[str]:
     if load.requests_per_second is not None:
         rate = _NUMBER.format(load.requests_per_second)
         yield _commented(f"  requests_per_second: {rate}", "at peak, over all copies")
-    yield _commented("objective: cost", "or cost_per_token, latency, throughput")
+    objective = "cost" if load.headroom is None else f"{{goal: cost, headroom: {_NUMBER.format(load.headroom)}}}"
+    yield _commented(f"objective: {objective}", "or cost_per_token, latency, throughput")
     yield from _slo(load)
     if load.usd_per_hour is not None:
         yield _commented(f"budget: {{usd_per_hour: {_NUMBER.format(load.usd_per_hour)}}}", "highest cost at this load")

@@ -128,6 +128,7 @@ def priced(instance: Instance, loaded: LoadedSpec) -> Instance:
     Where the file lacks the region or the type, the catalog's price stays, with the region that it is of.
     """
     region = loaded.environment.region
+    instance = replace(instance, region=region)
     prices = None if loaded.prices is None else loaded.prices.regions.get(region)
     listed = None if prices is None else prices.usd_per_hour.get(instance.instance_type)
     if loaded.prices is None or prices is None or listed is None:

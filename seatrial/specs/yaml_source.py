@@ -461,6 +461,8 @@ def _model_in(annotation: object) -> type[BaseModel] | None:
 
 
 OVERRIDES = "environments"
+_SHORT = {"objective": "goal"}
+"""Fields of a spec whose text stands for a mapping with this field alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -535,9 +537,11 @@ def overlay(
         origins: Where each field of the merged document was written; the override's are added.
     """
     merged = dict(base)
-    for key, value in override.items():
-        old = merged.get(key)
+    for key, given in override.items():
+        short = "" if path else _SHORT.get(key, "")
         origins[(*path, key)] = (*written, key)
+        # As mappings both keep what the other doesn't say; a text alone would set the rest to its defaults in silence.
+        old, value = (_in_full(each, short) for each in (merged.get(key), given))
         if value is None:
             merged.pop(key, None)
         elif isinstance(old, dict) and isinstance(value, dict):
@@ -548,6 +552,10 @@ def overlay(
             for inner in [known for known in origins if known[: len(path) + 1] == (*path, key) != known]:
                 del origins[inner]
     return merged
+
+
+def _in_full(value: Yaml, short: str) -> Yaml:
+    return {short: value} if short and isinstance(value, str) else value
 
 
 def character_problems(source: YamlSource) -> Iterator[Finding]:

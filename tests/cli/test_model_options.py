@@ -62,6 +62,20 @@ def test_a_model_becomes_the_spec_that_its_options_say(empty: Path, capsys: pyte
     assert files(empty) == {}
 
 
+def test_as_many_copies_are_assumed_as_the_load_may_need_and_said(empty: Path, seatrial: Seatrial) -> None:
+    load, folder = ("--input", "100", "--output", "300", "--rate"), empty / "environments"
+    folder.mkdir()
+    most: list[int] = []
+    for rate, rails in (("2.5", "{}"), ("90", "{}"), ("90", "{max_copies: 3}"), ("90", "{usd_per_hour: 900}")):
+        (folder / "dev.yaml").write_text(f"name: dev\nregion: us-east-1\nguard_rails: {rails}\n")
+        done = seatrial("plan", SMALL, *load, rate, "--save", f"s{len(most)}.yaml", folder=empty)
+        saved = (empty / f"s{len(most)}.yaml").read_text()
+        most.append(int(saved.partition("max_copies: ")[2].split()[0].rstrip("}")))
+        assert f"writes the spec (max_copies {most[-1]} assumed)" in done.stdout
+        assert f"requests_per_second: {rate}" in saved
+    assert most == [8, 54, 3, 8]
+
+
 def test_the_region_is_the_option_or_that_of_the_credentials(empty: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_REGION", "eu-west-1")
     assert load_specs_or_model([Path(SMALL)], None, None, ASKED)[0].environment.region == "eu-west-1"
@@ -71,8 +85,9 @@ def test_the_region_is_the_option_or_that_of_the_credentials(empty: Path, monkey
 
 
 def test_a_saved_spec_is_the_one_that_is_planned(empty: Path) -> None:
+    save = Path("endpoints/chat.yaml")
     asked = ModelOptions(
-        input_tokens=2000, output_tokens=300, requests_per_second=2.5, usd_per_hour=10, save=Path("endpoints/chat.yaml")
+        input_tokens=2000, output_tokens=300, requests_per_second=2.5, usd_per_hour=10, headroom=0.9, save=save
     )
     (loaded,) = load_specs_or_model([Path(SMALL)], None, None, asked)
     assert files(empty) == {}
@@ -82,7 +97,7 @@ def test_a_saved_spec_is_the_one_that_is_planned(empty: Path) -> None:
         "name": "chat",
         "model": {"hub_id": SMALL},
         "workload": {"input_tokens": 2000, "output_tokens": 300, "requests_per_second": 2.5},
-        "objective": "cost",
+        "objective": {"goal": "cost", "headroom": 0.9},
         "budget": {"usd_per_hour": 10},
         "scaling": {"min_copies": 1, "max_copies": 8},
     }
@@ -108,7 +123,7 @@ def test_no_file_is_overwritten_and_none_is_written_of_a_spec_with_mistakes(empt
 def test_a_model_without_its_load_is_told_what_is_missing() -> None:
     with pytest.raises(typer.BadParameter) as error:
         load_specs_or_model([Path(SMALL)], None, None, ModelOptions(input_tokens=1))
-    assert error.value.param_hint == "--output, --concurrency (or --requests-per-second)"
+    assert error.value.param_hint == "--output, --concurrency (or --rate)"
 
 
 @pytest.mark.usefixtures("empty")
@@ -324,7 +339,7 @@ def test_the_commands_answer_in_an_empty_folder(empty: Path, seatrial: Seatrial)
     plan = seatrial("plan", SMALL, *OPTIONS, "--format", "json", folder=empty)
     assert (plan.returncode, json.loads(plan.stdout)["endpoint"]) == (0, "qwen2-5-0-5b-instruct")
     shown = seatrial("plan", SMALL, *OPTIONS, folder=empty)
-    assert "--save endpoints/NAME.yaml writes this as a spec" in shown.stdout
+    assert "--save endpoints/NAME.yaml writes the spec" in shown.stdout
     rendered = seatrial("render", SMALL, *OPTIONS, folder=empty)
     assert (rendered.returncode, f"option.model_id={SMALL}" in rendered.stdout) == (0, True)
     compared = seatrial("compare-instances", SMALL, *OPTIONS, "--format", "csv", folder=empty)

@@ -70,7 +70,7 @@ def test_what_is_compiled_anew_is_said(ask: Ask) -> None:
     "field",
     [
         *("schema_version", "spec_digest", "memory", "curve", "uncertainty", "band", "knee", "regime", "pareto"),
-        *("rejected", "warnings", "adopted", "promoted", "unpriced", "probe", "proposals"),
+        *("rejected", "warnings", "adopted", "promoted", "unpriced", "probe", "proposals", "rates", "chance", "safer"),
     ],
 )
 def test_what_is_predicted_or_told_is_no_decision(field: str) -> None:

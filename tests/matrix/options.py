@@ -162,6 +162,10 @@ OPTIONS: Final[dict[str, dict[str, Change]]] = {
         "gated": endpoint(model__hub_token_secret="seatrial/hub-token"),
         "s3": endpoint(model={"s3_uri": "s3://weights-of-ours/mistral/", "architecture": "mistralai/Mistral-7B-v0.1"}),
     },
+    "traffic": {
+        "in flight": NOTHING,
+        "rate": endpoint(workload__concurrency=None, workload__requests_per_second=2.0, objective={"headroom": 0.9}),
+    },
     "api": {"invoke": NOTHING, "openai": endpoint(workload__api="openai")},
     "delivery": {"endpoint": NOTHING, "product": Change(is_product=True)},
     "repair": {"none": NOTHING, "alarms off": Change(is_repaired=True)},

@@ -65,10 +65,12 @@ def test_the_entry_names_the_deployment_that_was_measured(ask: Ask) -> None:
 
 
 def test_the_copy_has_the_limits_of_the_lock(ask: Ask) -> None:
-    loaded = ask(serving={"instance_types": ["ml.g5.2xlarge"], "overrides": {"max_num_seqs": 5}})
+    overrides = {"max_num_seqs": 5, "lora": {"max_adapters": 2}, "extra": {"block_size": 32}, "prefix_caching": True}
+    workload = {"input_tokens": 256, "output_tokens": 256, "concurrency": 4, "shared_prefix_tokens": 128}
+    loaded = ask(serving={"instance_types": ["ml.g6e.xlarge"], "overrides": overrides}, workload=workload)
     plan = make_plan(loaded)
     copy = measured_copy(loaded, plan)
-    assert copy.max_num_seqs == 5
+    assert (copy.max_num_seqs, copy.adapters, copy.engine.kv_block_tokens, copy.shared.tokens) == (5, 2, 32, 128)
     assert copy.batched_tokens == plan.max_num_batched_tokens.value
 
 

@@ -39,7 +39,7 @@ def test_its_band_is_that_of_the_calibration(ask: Ask) -> None:
     resolved = resolve(ask(serving={"instance_types": ["ml.g5.2xlarge", "ml.g5.12xlarge"]}))
     demand = replace(resolved.demand, calibrated=ON_G5)
     bands = {
-        str(feasible.candidate): band_for(demand, "27", feasible.candidate) == ON_G5.band
+        str(feasible.candidate): band_for(demand, feasible.candidate) == ON_G5.band
         for feasible in Search(demand).best(resolved.allowed).ranked
     }
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from seatrial.documents.prediction import OTHER_LENGTHS, TTFT, Band
 from seatrial.planner.planner import make_plan
-from seatrial.planner.predict.band import chance_within
+from seatrial.planner.predict.band import carried_chance, carried_share, chance_within
 from seatrial.planner.search.evaluate import SLOWER_IN_DOUBT, slower_in_doubt
 from tests.planner.test_probe import CHEAP, DEAR, predicted_ms
 
@@ -43,6 +43,15 @@ def test_without_a_band_it_is_met_or_not(ratio: float, chance: float) -> None:
 @given(st.floats(0.1, 10), st.floats(0.01, 2))
 def test_what_is_lost_on_one_side_is_won_on_the_other(ratio: float, share: float) -> None:
     assert chance_within(ratio, share) + chance_within(1 / ratio, share) == pytest.approx(1)
+
+
+@given(st.floats(0.501, 0.999), st.floats(0.01, 2), st.floats(0.1, 100))
+def test_what_is_counted_by_a_chance_is_carried_with_it(wanted: float, share: float, saturation: float) -> None:
+    band = Band(throughput=share, latency=0.1, measured=True, because="")
+
+    assert carried_chance(carried_share(wanted, band) * saturation, saturation, band) == pytest.approx(wanted)
+    assert carried_chance(saturation, saturation, band) == pytest.approx(0.5)
+    assert carried_chance(0.98 * saturation, saturation, band.model_copy(update={"throughput": 0.16})) < 0.6
 
 
 EARNED = Band(throughput=0.1, latency=0.1, measured=True, because="")

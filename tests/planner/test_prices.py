@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
+from seatrial.planner.comparisons import basis_of
 from seatrial.planner.planner import make_plan
 from seatrial.specs.prices import RegionPrices, TeamPrices, prices_text
+from seatrial_base.catalog import instances
 from seatrial_base.errors import PlanError, SpecError
 
 if TYPE_CHECKING:
@@ -91,7 +93,73 @@ def test_a_region_that_the_file_lacks_changes_nothing(ask: Ask) -> None:
     loaded = ask(region="eu-west-1")
 
     assert (loaded.digest, make_plan(loaded)) == (before.digest, expected)
-    assert expected.warnings[-1].startswith("The price of ml.g5.2xlarge is from us-east-1, 2026-04-21; none is known")
+    assert expected.warnings[-1] == (
+        "SEA162: The price of ml.g5.2xlarge in eu-west-1 is not known: us-east-1's of 2026-09-11 stands in. "
+        "`seatrial prices refresh` reads the current prices."
+    )
+    assert expected.cost.price_region == "us-east-1"
+    assert make_plan(ask()).cost.price_region is None
+
+
+def test_a_comparison_says_what_is_not_known_of_its_types_in_the_region(ask: Ask) -> None:
+    serving = {"instance_types": ["ml.g5.2xlarge", "ml.g7e.2xlarge", "ml.p5en.48xlarge"]}
+    assert basis_of(ask(serving=serving, region="eu-west-1")).unknown_there == (
+        "The price of 3 types in eu-west-1 is not known: that of us-east-1 and us-east-2 counts. "
+        "Not known to be offered in eu-west-1: ml.g7e.2xlarge, ml.p5en.48xlarge."
+    )
+
+
+BIG = {
+    "model": {"hub_id": "openai/gpt-oss-120b"},
+    "workload": {"input_tokens": 1000, "output_tokens": 300, "concurrency": 16},
+}
+
+
+@pytest.mark.parametrize("region", ["eu-west-1", "sa-east-1", "me-central-1"])
+def test_what_is_known_to_be_offered_in_the_region_comes_first(region: str, ask: Ask) -> None:
+    plan = make_plan(ask(**BIG, serving={}, region=region))
+    best = plan.instance_type.value
+    # ml.g7e.2xlarge is cheaper by us-east-1's prices, and nobody knows that it is offered there.
+    assert make_plan(ask(**BIG, serving={})).instance_type.value == "ml.g7e.2xlarge"
+    assert (region in instances.OFFERS[best].regions, plan.cost.price_region) == (True, "us-east-1")
+    assert not [each for each in plan.warnings if each.startswith("SEA163")]
+    assert next(each for each in plan.pareto if each.chosen).instance_type == best
+    outdone = next(each for each in plan.rejected if each.instance_type == "ml.g7e.2xlarge")
+    assert outdone.because == "Meets the SLO, but is not known to be offered in the region; what is ranks first."
+    others = [plan.probe, plan.safer, *plan.proposals]
+    assert all(region in instances.OFFERS[each.instance_type].regions for each in others if each is not None)
+
+
+def test_what_nobody_knows_to_be_offered_is_planned_where_nothing_else_serves_and_says_so(ask: Ask) -> None:
+    there = {**BIG, "serving": {"instance_types": ["ml.g7e.2xlarge"]}, "region": "eu-west-1"}
+    plan = make_plan(ask(**there))
+    (offer,) = [each for each in plan.warnings if each.startswith("SEA163")]
+
+    assert offer == (
+        "SEA163: ml.g7e.2xlarge is not known to be offered in eu-west-1. It is in eu-central-1, eu-south-2, eu-west-2 "
+        "and others. `seatrial preflight` asks for the account's quota there."
+    )
+    FILE.write_text(prices_text(team(g7e_2xlarge=5.0)), encoding="utf-8")
+    assert not [each for each in make_plan(ask(**there)).warnings if each.startswith("SEA16")]
+
+
+@pytest.mark.parametrize(
+    ("bounds", "names"),
+    [
+        ({"budget": {"usd_per_hour": 50}}, "budget.usd_per_hour"),
+        ({"rails": {"usd_per_hour": 50, "job_usd": 9}}, "guard_rails.usd_per_hour, guard_rails.job_usd"),
+        ({}, ""),
+    ],
+)
+def test_no_bound_on_money_is_called_kept_by_another_price(bounds: dict[str, object], names: str, ask: Ask) -> None:
+    told = [each for each in make_plan(ask(region="eu-west-1", **bounds)).warnings if each.startswith("SEA164")]
+    at_home = [each for each in make_plan(ask(**bounds)).warnings if each.startswith("SEA16")]
+    expected = (
+        f"SEA164: Whether {names} is kept in eu-west-1 is not known: us-east-1's price was held against it. "
+        "`seatrial prices refresh` reads the current prices."
+    )
+
+    assert (told, at_home) == ([expected] if names else [], [])
 
 
 def test_a_savings_plan_rate_that_was_read_wins_over_the_discount() -> None:

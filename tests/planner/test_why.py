@@ -71,6 +71,24 @@ def test_where_nothing_satisfies_the_spec_each_verdict_still_says_what_it_misses
     assert reads(verdict.because, "A single request is predicted to take # ms against slo.tpot_ms.p95 of 1 ms.")
 
 
+NEURON = "AWS Neuron is planned only where `instance_types` names it. If allowed: "
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("ml.p6-b300.48xlarge", ("The price is unknown: ", "$163.78 per hour for an instance", "142.416", "170.8992")),
+        ("ml.trn1n.32xlarge", (NEURON, "$28.50", "24.78")),
+        ("ml.p5en.48xlarge", ("Meets the SLO at ", "Its price in us-east-1 is not known, us-east-2's counts.")),
+    ],
+)
+def test_an_estimate_has_its_derivation_and_neuron_its_reason(name: str, words: tuple[str, ...], ask: Ask) -> None:
+    because = [each.because for each in explain(ask(serving={}), name)]
+
+    assert because
+    assert all(word in each for each in because for word in words)
+
+
 def test_an_unknown_instance_type_has_near_names(ask: Ask) -> None:
     with pytest.raises(PlanError) as caught:
         explain(ask(), "ml.g5.3xlarge")

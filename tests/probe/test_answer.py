@@ -135,4 +135,9 @@ def test_an_unknown_price_is_told(locked: Locked) -> None:
     plan = one.plan.model_copy(update={"cost": one.plan.cost.model_copy(update={"usd_per_hour": None})})
     unpriced = replace(one, deployment=replace(one.deployment, plan=plan))
     assert list(estimate_lines([unpriced]))[-1].startswith("cost of the probe: unknown")
+    cost = one.plan.cost.model_copy(update={"price_region": "us-east-1"})
+    elsewhere = replace(one.deployment, plan=one.plan.model_copy(update={"cost": cost}))
+    assert "(the price of us-east-1: this region's is not known)" in next(
+        estimate_lines([replace(one, deployment=elsewhere)])
+    )
     assert probe_answer(unpriced, result_of(one), 60.0).spent_usd is None

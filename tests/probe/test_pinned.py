@@ -42,6 +42,7 @@ def test_rates_budget_and_adaptive_search_give_way(tmp_path: Path) -> None:
     locked = locked_as(
         tmp_path,
         workload={"input_tokens": 64, "output_tokens": 64, "requests_per_second": 1},
+        objective={"headroom": 0.9},
         budget={"usd_per_hour": 9.0, "discount": 0.25},
         trial={"search": "adaptive", "goal": "max_concurrency", "requests_per_concurrency": 5},
     )

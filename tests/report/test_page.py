@@ -255,6 +255,9 @@ def test_a_discount_is_told_with_the_price(real: TrialResult, plan: Plan) -> Non
         result, discounted
     )
     assert "Price: AWS price list, 2026-10-01." in render_html(real, plan)
+    elsewhere = plan.model_copy(update={"cost": plan.cost.model_copy(update={"price_region": "us-east-1"})})
+    result = replace(real, request=replace(real.request, plan_digest=elsewhere.digest))
+    assert "2026-10-01 (the price of us-east-1: this region&#39;s is not known)." in render_html(result, elsewhere)
 
 
 def test_a_local_engine_is_named_before_any_number(local_page: str) -> None:

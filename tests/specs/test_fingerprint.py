@@ -80,7 +80,7 @@ def test_a_name_that_explains_does_so_wherever_a_plan_has_it() -> None:
     """A plan's digest leaves names out at every depth."""
     explaining = {name for kind in models_in(Plan) for name, facts in facts_of(kind).items() if facts.explains}
     assert explaining == {
-        *("because", "sentence", "warnings"),
+        *("because", "sentence", "warnings", "carried_chance", "saturation_requests_per_second"),
         *("unpriced", "chance", "safer", "probe", "proposals", "promoted"),
     }
     left_out = {kind for name in ("safer", "probe") for kind in models_in(Plan.model_fields[name].annotation)}
@@ -96,6 +96,11 @@ def test_what_came_later_is_in_a_plan_only_where_it_differs_from_its_default() -
     moved = sample_plan(generation=2)
     assert moved.model_dump(mode="json")["generation"] == 2
     assert moved.digest != plain.digest
+
+
+def test_a_goal_alone_counts_as_it_did_and_another_headroom_counts() -> None:
+    assert digested(EndpointSpec.model_validate({**SPEC, "objective": "cost"}))["objective"] == "cost"
+    assert digest_of(objective={"headroom": 0.95}) == digest_of() != digest_of(objective={"headroom": 0.9})
 
 
 def test_texts_are_in_no_digest_of_a_plan() -> None:

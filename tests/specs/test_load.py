@@ -36,7 +36,7 @@ def problems_of(text: str, write: Write, environments: Path, environment: str = 
 
 def test_a_minimal_spec_gets_the_documented_defaults(write: Write, environments: Path, endpoint_text: str) -> None:
     endpoint = load_spec(write(endpoint_text), "dev", environments=environments).endpoint
-    assert endpoint.objective == "cost"
+    assert endpoint.objective.goal == "cost"
     assert endpoint.serving.engine == "auto"
     assert endpoint.scaling.max_copies == 1
     assert endpoint.trial.mode == "rollback"
@@ -207,9 +207,15 @@ def test_four_kinds_of_mistakes_are_reported_in_one_run(write: Write, environmen
         ),
         pytest.param(
             ("name: chat", "name: chat\nobjective: price"),
-            "endpoints/chat.yaml:2: objective: SEA107: should be 'cost', 'cost_per_token', 'latency' or 'throughput', "
-            "not 'price'",
+            "endpoints/chat.yaml:2: objective.goal: SEA107: should be 'cost', 'cost_per_token', 'latency' or "
+            "'throughput', not 'price'",
             id="objective",
+        ),
+        pytest.param(
+            ("name: chat", "name: chat\nobjective: {headroom: 0.9}"),
+            "endpoints/chat.yaml:2: objective.headroom: SEA155: headroom needs requests_per_second\n"
+            "  hint: give a rate in place of concurrency: headroom is the chance that it is carried; or leave it out",
+            id="headroom-of-no-rate",
         ),
         pytest.param(
             ("name: chat", "name: chat\nbudget: {discount: 1}"),
@@ -260,6 +266,15 @@ def test_jumpstart_with_its_artifact_and_licence_is_accepted(write: Write, envir
 
 
 class TestEnvironments:
+    @pytest.mark.parametrize("texts", [("throughput", "{headroom: 0.8}"), ("{headroom: 0.8}", "throughput")])
+    def test_a_goal_and_its_headroom_keep_each_other(
+        self, texts: tuple[str, str], write: Write, environments: Path, endpoint_text: str
+    ) -> None:
+        text = endpoint_text.replace("concurrency: 8", "requests_per_second: 8")
+        spec = write(f"{text}objective: {texts[0]}\nenvironments: {{dev: {{objective: {texts[1]}}}}}\n")
+        objective = load_spec(spec, "dev", environments=environments).endpoint.objective
+        assert (objective.goal, objective.headroom) == ("throughput", 0.8)
+
     def test_overrides_are_merged_before_validation(self, write: Write, environments: Path, endpoint_text: str) -> None:
         text = f"{endpoint_text}environments:\n  prod:\n    workload: {{concurrency: 99}}\n"
         spec = write(text)
@@ -390,6 +405,8 @@ class TestUnreadableFiles:
             ("none_such: 1", "known fields: schema_version, name, "),
             ("serving: {overrides: {extra: {rope_scaling: {factor: 4.0}}}}", "it belongs below `serving.overrides`"),
             ("serving: {overrides: {extra: {gpu_memory_utilization: 1.5}}}", "valid: above 0, at most 1"),
+            ("serving: {overrides: {extra: {CUDA_memory_fraction: '1.5'}}}", "valid: above 0, at most 1"),
+            ("serving: {overrides: {extra: {kv_cache_free_gpu_mem_fraction: 95}}}", "valid: above 0, at most 1"),
             ("scaling: {max_copies: 0}", "to scale to zero, set scaling.min_copies: 0"),
         ],
     )

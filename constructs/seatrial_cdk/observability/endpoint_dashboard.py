@@ -330,6 +330,6 @@ def shown_instances(plan: Plan, hosting: HostingSpec) -> DashboardInstances:
         instance_type=instance_type,
         accelerators=1 if known is None else known.accelerator_count,
         usd_per_hour=price,
-        price_note=f"list price{dated}{less}",
+        price_note=f"list price{dated}{less}{cost.elsewhere}",
         points_per_minute=max(1, int(S_PER_MINUTE / (every_s or S_PER_MINUTE))),
     )

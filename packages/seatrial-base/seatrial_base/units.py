@@ -11,6 +11,14 @@ S_PER_MINUTE = 60.0
 BLENDED_TOKENS_PER_OUTPUT_TOKEN = 4  # three input tokens to one output token: the articles' blended price
 
 
+def as_number(value: object) -> float | None:
+    """Return the number that a value is or a text holds; `None` where it is none."""
+    try:
+        return float(str(value))
+    except ValueError:
+        return None
+
+
 def counted(number: int, noun: str, plural: str = "") -> str:
     """Write a number with its noun: `1 copy`, `2 copies`, `1,024 tokens`."""
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"

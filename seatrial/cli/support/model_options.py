@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import os
 import re
 from dataclasses import dataclass, field, fields, replace
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 DEFAULT_ENVIRONMENT: Final = "dev"
 DEFAULT_REGION: Final = "us-east-1"
 _PANEL: Final = "A model in place of a spec"
+_LEAST_IN_FLIGHT, _LEAST_TOK_S = 16, 500  # requests in flight and output tokens per second of a small copy
 _WORD = r"[A-Za-z0-9][\w.-]*"
 _PAGE: Final = re.compile(r"^(https?:/+)?(huggingface\.co|hf\.co)/")
 
@@ -63,10 +65,11 @@ _SPELLINGS: Final = {
     "input_tokens": "--input",
     "output_tokens": "--output",
     "concurrency": "--concurrency",
-    "requests_per_second": "--requests-per-second",
+    "requests_per_second": "--rate",
     "ttft_p95_ms": "--ttft-p95",
     "tpot_p95_ms": "--tpot-p95",
     "usd_per_hour": "--budget",
+    "headroom": "--headroom",
     "save": "--save",
 }
 
@@ -92,7 +95,8 @@ class ModelOptions:
         int | None, typer.Option("--concurrency", help="Requests in flight at peak.", rich_help_panel=_PANEL)
     ] = None
     requests_per_second: Annotated[
-        float | None, typer.Option("--requests-per-second", help="Requests at peak.", rich_help_panel=_PANEL)
+        float | None,
+        typer.Option("--rate", "--requests-per-second", help="Requests per second at peak.", rich_help_panel=_PANEL),
     ] = None
     ttft_p95_ms: Annotated[
         float | None,
@@ -105,6 +109,7 @@ class ModelOptions:
     usd_per_hour: Annotated[
         float | None, typer.Option("--budget", metavar="USD", help="Highest cost per hour.", rich_help_panel=_PANEL)
     ] = None
+    headroom: Annotated[float | None, typer.Option(help="Chance to carry the rate.", rich_help_panel=_PANEL)] = None
     region: Annotated[
         str | None,
         typer.Option(
@@ -246,14 +251,14 @@ def _load_model(
 
     missing = [_SPELLINGS[name] for name in ("input_tokens", "output_tokens") if getattr(model_options, name) is None]
     if model_options.concurrency is None and model_options.requests_per_second is None:
-        missing.append("--concurrency (or --requests-per-second)")
+        missing.append("--concurrency (or --rate)")
     if missing:
         message = "a model needs its load, as in --input 2000 --output 300 --concurrency 16"
         raise typer.BadParameter(message, param_hint=", ".join(missing))
     file = model_options.save or Path(f"{endpoint_name(model.as_posix())}.yaml")
     folder = environments_folder(environments, file)
     name = environment or _first_environment(folder)
-    most_copies = _most_copies(folder, name)
+    most_copies = _most_copies(folder, name, model_options)
     if model_options.save is not None and model_options.save.exists():
         hint = "choose another file, or plan this one"
         raise SpecError.of(
@@ -350,15 +355,21 @@ def _first_environment(folder: Path) -> str:
     return name
 
 
-def _most_copies(folder: Path, environment: str) -> int:
-    """Return how many copies autoscaling may add: no more than the environment's guard rail."""
+def _most_copies(folder: Path, environment: str, load: ModelOptions) -> int:
+    """Return how many copies autoscaling may add: what the load needs of small ones, within the guard rails."""
+    from seatrial.specs import shapes
     from seatrial.specs.load import load_environment
     from seatrial.specs.presets import MOST_COPIES
     from seatrial_base.files import kind_of
 
+    tok_s = (load.requests_per_second or 0) * (load.output_tokens or 0)
+    enough = max(MOST_COPIES, math.ceil((load.concurrency or 0) / _LEAST_IN_FLIGHT), math.ceil(tok_s / _LEAST_TOK_S))
+    enough = min(enough, shapes.MOST_COPIES)
     if kind_of(folder / f"{environment}.yaml") != "file":
-        return MOST_COPIES
-    return min(MOST_COPIES, load_environment(folder, environment).guard_rails.max_copies or MOST_COPIES)
+        return enough
+    rails = load_environment(folder, environment).guard_rails
+    enough = enough if rails.usd_per_hour is None else MOST_COPIES
+    return min(enough, rails.max_copies or enough)
 
 
 def default_region(given: str | None) -> str:

@@ -236,7 +236,9 @@ class EndpointView:
     @property
     def cost_lines(self) -> list[str]:
         """Each price of the planned size, and that of the update where it is another."""
-        lines = [f"{words}: {self.price_words(name)}" for name, words in COSTS.items()]
+        after = self.review.plans[1]
+        whose = "" if after is None else after.cost.elsewhere
+        lines = [f"{words}: {self.price_words(name)}{whose}" for name, words in COSTS.items()]
         during, hourly = self.update_usd_per_hour, self.cost("usd_per_hour")
         # A third price only where it is another: most updates need no more than the larger of both sides.
         if during is None or during in {hourly.before, hourly.after}:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -26,8 +27,10 @@ from seatrial.planner.decisions.plan_warnings import (
     price_warnings,
     purchase_warnings,
     size_warnings,
+    unpredicted_warnings,
 )
 from seatrial.planner.decisions.timeouts import download_timeout, startup_timeout_s, timeout_warnings
+from seatrial.planner.predict.band import carried_chance, carried_share
 from seatrial.planner.predict.closed_form import predict_at
 from seatrial.planner.predict.memory import weights_bytes
 from seatrial.planner.predict.regime import regime_of
@@ -36,7 +39,8 @@ from seatrial.planner.recipe_limits import accelerator_limits, built_at_start_s,
 from seatrial.planner.search.candidate import band_for
 from seatrial.planner.search.capacity import answered_in_time
 from seatrial.planner.search.demand import unplanned_copies
-from seatrial.planner.search.sizing import instances_for, usd_per_hour
+from seatrial.planner.search.evaluate import carried_by, headroom_words
+from seatrial.planner.search.sizing import bounds_money, instances_for, usd_per_hour
 from seatrial.specs.recipe import compiles
 from seatrial.specs.router import router_findings
 from seatrial.specs.workload import RATE_SHARES
@@ -87,8 +91,8 @@ def derive_limits(chosen: Chosen) -> DerivedLimits:
     """Derive the limits from the chosen deployment."""
     best, endpoint, demand = chosen.best, chosen.loaded.endpoint, chosen.demand
     overrides, memory = demand.overrides, best.candidate.memory
-    band = band_for(demand, chosen.resolved.choice.version.value, best.candidate)
-    batch = _batch(chosen, band.latency)
+    band = band_for(demand, best.candidate)
+    batch = _batch(chosen, band)
     running = min(batch.value, memory.kv_limited_batch)  # a fixed limit may be above what memory holds
     copy = replace(best.candidate.copy, max_num_seqs=batch.value)
     # The batch limit is part of the copy now: levels that were simulated without it are not its own.
@@ -139,7 +143,9 @@ def derive_limits(chosen: Chosen) -> DerivedLimits:
             *chosen.resolved.warnings,
             *chosen.resolved.choice.warnings,
             *(() if band.measured else (band.because,)),
+            *headroom_warnings(chosen, levels, band),
             *access_warnings(chosen.loaded),
+            *unpredicted_warnings(endpoint.serving, demand.engine),
             *adapter_warnings(overrides.lora, memory),
             *_deployment_warnings(chosen),
             *chosen.demand.cautions(chosen.best.candidate.instance),
@@ -152,7 +158,7 @@ def derive_limits(chosen: Chosen) -> DerivedLimits:
                 f"{each.rule}: {each.message}."
                 for each in router_findings(chosen.loaded, best.at_gate.e2e_latency_ms.p95)
             ),
-            *price_warnings(chosen.best.candidate.instance, chosen.loaded.environment.region),
+            *price_warnings(chosen.best.candidate.instance, chosen.loaded),
             *purchase_warnings(chosen.best.candidate.instance, chosen.loaded.environment.purchase),
         ),
     )
@@ -203,13 +209,45 @@ def decide_queue(chosen: Chosen, levels: Levels, knee: int, running: int, in_tim
     return QueueLimits(requests, tokens, warnings=(warning,))
 
 
-def _batch(chosen: Chosen, error: float) -> Decision[int]:
+def _batch(chosen: Chosen, band: Band) -> Decision[int]:
     best, demand = chosen.best, chosen.demand
-    memory = best.candidate.memory
+    memory, copy = best.candidate.memory, best.candidate.copy
     running = best.capacity if best.sustained is None else best.sustained.busiest
+    carrying = 0
+    if (rate_per_s := best.load.rate_per_copy) is not None:
+        # Fewer sequences would throttle a copy below the saturation that its headroom was counted by.
+        chance = min(demand.endpoint.objective.headroom, carried_by(demand, best.candidate, best.load))
+        least, every = rate_per_s / carried_share(chance, band), range(copy.most_running)
+        carrying = bisect_left(every, least, 1, key=lambda most: saturation_per_s(replace(copy, max_num_seqs=most)))
     if demand.engine.compiled_shapes and demand.overrides.max_num_seqs is None:
-        return choose_compiled_batch(demand.engine, memory, running)
-    return choose_max_num_seqs(demand.overrides, memory, running, error, bursts=best.sustained is not None)
+        return choose_compiled_batch(demand.engine, memory, max(running, carrying))
+    bursts = best.sustained is not None
+    batch = choose_max_num_seqs(demand.overrides, memory, running, band.latency, bursts=bursts)
+    because = f"With fewer than {carrying} sequences a copy lacks headroom for its rate."
+    return batch if batch.value >= carrying else Decision(value=carrying, because=because)
+
+
+def carried_rate(chosen: Chosen, levels: Levels, band: Band) -> dict[str, float]:
+    """Return the chance that the planned copies carry a rate, each as its limits have it, and their saturation."""
+    each, saturation = chosen.best.load.rate_per_copy, saturation_per_s(levels.copy)
+    if each is None:
+        return {}
+    return {
+        "carried_chance": round(carried_chance(each, saturation, band), 3),
+        "saturation_requests_per_second": round(chosen.best.load.copy_count * saturation, 6),
+    }
+
+
+def headroom_warnings(chosen: Chosen, levels: Levels, band: Band) -> tuple[str, ...]:
+    """Warn where no allowed deployment carries the rate with the wanted headroom, and say what limits it."""
+    demand, copies = chosen.demand, chosen.best.load.copy_count
+    chance = carried_rate(chosen, levels, band).get("carried_chance", 1.0)
+    if chance >= round(demand.endpoint.objective.headroom, 3):
+        return ()
+    is_dear = copies < demand.endpoint.scaling.max_copies and bounds_money(demand)
+    more = "raise the budget" if is_dear else f"allow more than {counted(copies, 'copy', 'copies')} (max_copies)"
+    mended = f"{more} or faster instance types, or lower objective.headroom"
+    return (f"SEA154: {headroom_words(demand, copies, chance)}: {mended}.",)
 
 
 def _deployment_warnings(chosen: Chosen) -> tuple[str, ...]:
@@ -243,6 +281,7 @@ def predict_copy(chosen: Chosen, derived: DerivedLimits) -> CopyPrediction:
         band=derived.band,
         regime=regime_of(derived.levels.copy, gate, levels),
         rates=rate_points(chosen, derived.levels),
+        **carried_rate(chosen, derived.levels, derived.band),
     )
 
 

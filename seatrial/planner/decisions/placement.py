@@ -96,9 +96,10 @@ def decide_copy_count(best: FeasibleCandidate, demand: Demand) -> Decision[int]:
     peak_words = f"{peak:,}" if peak is not None else _traffic(demand.endpoint.workload)
     if best.sustained is not None:
         highest = f"{best.sustained.rate_per_s:.3g} requests per second"
+    headroom = "" if peak is not None else f", with objective.headroom {demand.endpoint.objective.headroom:g}"
     because = (
-        f"One copy sustains {highest}; peak is {peak_words}: at least {counted(best.needed, 'copy', 'copies')}. "
-        f"Autoscaling runs {scaling.min_copies} to {scaling.max_copies}"
+        f"One copy sustains {highest}; peak is {peak_words}: at least {counted(best.needed, 'copy', 'copies')}"
+        f"{headroom}. Autoscaling runs {scaling.min_copies} to {scaling.max_copies}"
     )
     more = _why_more(best, demand)
     if not scaling.min_copies:  # an idle endpoint has neither copies nor instances
@@ -113,7 +114,7 @@ def _why_more(best: FeasibleCandidate, demand: Demand) -> str:
         return ""
     if count == scaling.min_copies:
         return f"; min_copies is {count}"
-    if demand.endpoint.objective == "throughput":
+    if demand.endpoint.objective.goal == "throughput":
         return f"; {count} give the most throughput within max_copies and the budget"
     if demand.endpoint.slo.output_tok_s is not None:
         return f"; {count} reach slo.output_tok_s"

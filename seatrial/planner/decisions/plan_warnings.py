@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seatrial.documents.plan import STAND_IN
+from seatrial.documents.plan import STAND_IN, UNPREDICTED
 from seatrial.planner.predict.band import WIDER, acceptance_words, stand_in_words
-from seatrial.planner.predict.memory import weights_bytes
+from seatrial.planner.predict.memory import adapter_slots, memory_bound, weights_bytes
 from seatrial.specs.prices import PURCHASES
 from seatrial.specs.spec_files import indexed_bytes
-from seatrial_base.catalog.engine_options import PLUGINS, bundled_vllm, parser_names, unknown_options
+from seatrial_base.catalog.engine_options import (
+    ENGINE_OPTIONS,
+    PLUGINS,
+    OptionEffect,
+    bundled_vllm,
+    effect_of,
+    parser_names,
+    unknown_options,
+)
+from seatrial_base.catalog.instances import OFFERS
 from seatrial_base.catalog.models import is_gated
 from seatrial_base.catalog.rows import nearest_names
 from seatrial_base.units import counted, gib
@@ -17,25 +26,38 @@ from seatrial_base.units import counted, gib
 if TYPE_CHECKING:
     from seatrial.documents.prediction import MemoryFit
     from seatrial.planner.predict.copy_model import Speculation
-    from seatrial.specs.endpoint import ServingOverrides
+    from seatrial.specs.endpoint import ServingOverrides, ServingSpec
     from seatrial.specs.load import LoadedSpec
     from seatrial_base.catalog.architecture import Architecture
+    from seatrial_base.catalog.engines import Engine
     from seatrial_base.catalog.instances import Instance, Purchase
     from seatrial_lint.engines.engine_options import Lora
 
 
-def price_warnings(instance: Instance, region: str) -> tuple[str, ...]:
-    """Warn when the price is unknown, is that of another region, or is not known to be that of Hosting."""
-    name, where, date = instance.instance_type, instance.price_region, instance.price_date
+def price_warnings(instance: Instance, loaded: LoadedSpec) -> tuple[str, ...]:
+    """Warn when price or offer in the region are unknown, or the price is not known to be that of Hosting."""
+    name, where, region, warnings = instance.instance_type, instance.price_region, loaded.environment.region, []
+    if not instance.is_offered:
+        offer = OFFERS.get(name)
+        # Those of the same part of the world first: data may be bound to it.
+        places = sorted(offer.regions if offer else (), key=lambda each: (each[:3] != region[:3], each))
+        some = f" It is in {', '.join(places[:3])}{' and others' if places[3:] else ''}."
+        unsure = f"SEA163: {name} is not known to be offered in {region}.{some if places else ''}"
+        warnings.append(f"{unsure} `seatrial preflight` asks for the account's quota there.")
     if instance.usd_per_hour is None:
-        return (f"SEA207: the price of {name} is unknown, so the cost is too. {_REFRESH}",)
-    warnings = []
+        return (*warnings, f"SEA207: the price of {name} is unknown, so the cost is too.{instance.estimate} {_REFRESH}")
     if instance.price_component != "Hosting":
         what = _COMPONENTS.get(instance.price_component or "", f"of SageMaker {instance.price_component}")
-        warnings.append(f"The price of {name} is {what} ({where}, {date}); its Hosting price is not public. {_REFRESH}")
-    if region != where:
-        unknown = f"none is known for {region}, nor whether it is offered there"
-        warnings.append(f"The price of {name} is from {where}, {date}; {unknown}. {_REFRESH}")
+        price = f"The price of {name} is {what} ({where}, {instance.price_date})"
+        warnings.append(f"{price}; its Hosting price is not public. {_REFRESH}")
+    if instance.has_other_price:
+        bounds = {"budget": loaded.endpoint.budget, "guard_rails": loaded.environment.guard_rails}
+        named = [f"{part}.{name}" for part, each in bounds.items() for name in _MONEY if getattr(each, name, None)]
+        if named:
+            kept = f"SEA164: Whether {', '.join(named)} is kept in {region} is not known"
+            warnings.append(f"{kept}: {where}'s price was held against it. {_REFRESH}")
+        stands_in = f"{where}'s of {instance.price_date} stands in"
+        warnings.append(f"SEA162: The price of {name} in {region} is not known: {stands_in}. {_REFRESH}")
     return tuple(warnings)
 
 
@@ -48,16 +70,34 @@ def purchase_warnings(instance: Instance, purchase: Purchase) -> tuple[str, ...]
 
 
 def adapter_warnings(lora: Lora | None, memory: MemoryFit) -> tuple[str, ...]:
-    """Warn that the time of LoRA adapters is not predicted, and say what memory is."""
+    """Say what LoRA adapters take of memory, and that the trial's requests are faster than those that name one."""
     if lora is None or not memory.adapters_bytes:
         return ()
-    slots = counted(lora.max_adapters or len(lora.adapters or ()) or 1, "adapter")
+    slots = counted(adapter_slots(lora), "adapter")
     host = f" Host memory holds {lora.max_cpu_adapters} of them." if lora.max_cpu_adapters else ""
     warning = (
-        f"LoRA: slots for {slots} of a batch take {gib(memory.adapters_bytes)} of each accelerator; the time that "
-        f"adapters take of a step is not predicted, and the trial's requests name none.{host}"
+        f"LoRA: slots for {slots} of a batch take {gib(memory.adapters_bytes)} of each accelerator; every request is "
+        f"predicted as one that names an adapter, which nobody measured, and the trial's requests name none.{host}"
     )
     return (warning,)
+
+
+def unpredicted_warnings(serving: ServingSpec, engine: Engine) -> tuple[str, ...]:
+    """Name in one sentence what the spec asks of the engine and the prediction is made without."""
+    named = [] if serving.backend in _PREDICTED_BACKENDS else [f"serving.backend {serving.backend}"]
+    named += [] if serving.code is None else ["serving.code"]
+    for row in ENGINE_OPTIONS.rows:
+        # Chunks are what an engine that mixes prompts into decode steps is predicted with, and no other is.
+        usual = row.name == "chunked_prefill" and engine.scheduler == "chunked"
+        if row.predicted == "named" and getattr(serving.overrides, row.name, None) not in (None, usual):
+            named.append(row.name)
+    for name, value in serving.overrides.extra.items():
+        effect = effect_of(name) or OptionEffect("named")
+        # An option is counted where this engine reads it; of AWS Neuron nothing that is passed on is modelled.
+        unread = engine.compiled_shapes or (effect.sets and not memory_bound(engine, name, value))
+        if unread if effect.how == "counted" else effect.how == "named" and str(value).lower() not in effect.assumed:
+            named.append(f"{name} (counted as {effect.field})" if effect.field else name)
+    return (f"{UNPREDICTED}{', '.join(named)}.",) if named else ()
 
 
 def access_warnings(loaded: LoadedSpec) -> tuple[str, ...]:
@@ -75,6 +115,8 @@ def access_warnings(loaded: LoadedSpec) -> tuple[str, ...]:
 
 
 _ALIKE = 0.05  # a share of the size; the heads of speculative decoding and buffers stay below it
+_PREDICTED_BACKENDS = ("auto", "vllm", "vllm-rolling", "neuronx")  # the others are predicted as LMI's vLLM
+_MONEY = ("usd_per_hour", "usd_per_million_output_tokens", "blended_usd_per_million_tokens", "job_usd")
 _REFRESH = "`seatrial prices refresh` reads the current prices."
 _COMPONENTS = {"unnamed": "from a list that names no SageMaker component"}
 

@@ -24,7 +24,7 @@ from seatrial_base.catalog.instances import computes_in
 from seatrial_base.units import counted, hourly_words, tenths, usd
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from seatrial.documents.prediction import Band
     from seatrial.planner.search.best_first import Key, SearchResult
@@ -53,15 +53,21 @@ _MOST_SAFER_SIMULATED = 4
 _SLACK = 1.25  # of the closed form's means over simulated percentiles, as where candidates are estimated
 
 
-def propose_precisions(
-    demand: Demand, allowed: Sequence[Instance], best: FeasibleCandidate, engine_version: str
-) -> tuple[Proposal, ...]:
-    """Return the proposals of narrower weights, in the order fp8, nvfp4."""
-    return tuple(_proposal(demand, best, narrow) for narrow in narrower(demand, allowed, best, engine_version))
+def propose_precisions(demand: Demand, allowed: Sequence[Instance], best: FeasibleCandidate) -> tuple[Proposal, ...]:
+    """Return, for each quantization worth proposing, the best deployment where it beats the plan: fp8, then nvfp4.
+
+    Nothing where the weights are quantized already, by the spec or in the named repository.
+    """
+    if demand.quantization is not None:
+        return ()
+    tgi, major = demand.engine.family == "tgi", demand.engine_version.partition(".")[0]
+    loads_fp8 = not tgi or (int(major) if major.isdigit() else 0) >= _FIRST_TGI_WITH_FP8
+    tried = [*([_AT_LOAD] if loads_fp8 else []), *([] if tgi else [_NEEDS_CHECKPOINT])]
+    deployments = ((name, _best(demand, allowed, best, name)) for name in tried)
+    return tuple(_proposal(demand, best, name, each) for name, each in deployments if each is not None)
 
 
-def _proposal(demand: Demand, plan: FeasibleCandidate, narrow: NarrowerDeployment) -> Proposal:
-    best, score = narrow.best, narrow.best.score
+def _proposal(demand: Demand, plan: FeasibleCandidate, quantization: str, best: FeasibleCandidate) -> Proposal:
     ours, theirs = plan.score, best.score
     price, paid = (hourly_words(known(each.usd_per_hour), demand.discount) for each in (theirs, ours))
     because = (
@@ -70,38 +76,14 @@ def _proposal(demand: Demand, plan: FeasibleCandidate, narrow: NarrowerDeploymen
         f"request, at most {theirs.highest_tok_s:,.0f} instead of {ours.highest_tok_s:,.0f} output tok/s."
     )
     return Proposal(
-        quantization=narrow.quantization,
+        quantization=quantization,
         **best.size.fields,
-        output_tok_s=round(score.output_tok_s, 1),
-        highest_tok_s=round(score.highest_tok_s, 1),
-        ms_per_token_alone=round(score.ms_per_token_alone, 2),
+        output_tok_s=round(theirs.output_tok_s, 1),
+        highest_tok_s=round(theirs.highest_tok_s, 1),
+        ms_per_token_alone=round(theirs.ms_per_token_alone, 2),
         because=because,
-        gives_up=_GIVES_UP[narrow.quantization],
+        gives_up=_GIVES_UP[quantization],
     )
-
-
-@dataclass(frozen=True, slots=True)
-class NarrowerDeployment:
-    """The best deployment with weights of one quantization that beats the plan."""
-
-    quantization: str
-    best: FeasibleCandidate
-
-
-def narrower(
-    demand: Demand, allowed: Sequence[Instance], best: FeasibleCandidate, engine_version: str
-) -> tuple[NarrowerDeployment, ...]:
-    """Return, for each quantization worth proposing, the best deployment where it beats the plan.
-
-    Nothing where the weights are quantized already, by the spec or in the named repository.
-    """
-    if demand.quantization is not None:
-        return ()
-    tgi, major = demand.engine.family == "tgi", engine_version.partition(".")[0]
-    loads_fp8 = not tgi or (int(major) if major.isdigit() else 0) >= _FIRST_TGI_WITH_FP8
-    tried = [*([_AT_LOAD] if loads_fp8 else []), *([] if tgi else [_NEEDS_CHECKPOINT])]
-    deployments = ((name, _best(demand, allowed, best, name)) for name in tried)
-    return tuple(NarrowerDeployment(name, each) for name, each in deployments if each is not None)
 
 
 def _best(
@@ -123,7 +105,7 @@ def _best_of(demand: Demand, estimates: Sequence[Estimate]) -> FeasibleCandidate
     """Return the best deployment of some: the best by estimate are simulated first, until no estimate is better."""
 
     def order(one: Estimate | FeasibleCandidate) -> Key:
-        return ranking_order(one.candidate, one.score, demand.endpoint.objective)
+        return ranking_order(one.candidate, one.score, demand.endpoint.objective.goal)
 
     cheapest: FeasibleCandidate | None = None
     hopeful = (one for one in sorted(estimates, key=order) if planned_load(demand, one) is not None)
@@ -138,11 +120,11 @@ def _best_of(demand: Demand, estimates: Sequence[Estimate]) -> FeasibleCandidate
 
 def _may_gain(demand: Demand, instance: Instance, best: FeasibleCandidate, quantization: str) -> bool:
     """Tell whether an instance type supports a quantization and, where cost counts, could beat the plan."""
-    if not computes_in(instance, quantization):
+    if not computes_in(instance, quantization) or instance.is_offered < best.candidate.instance.is_offered:
         return False
     if instance == best.candidate.instance:
         return True
-    if demand.endpoint.objective in ("latency", "throughput"):
+    if demand.endpoint.objective.goal in ("latency", "throughput"):
         return False
     price = usd_per_hour(instance, 1, demand.discount)
     return price is not None and price < best.score.usd_per_hour * (1 - _WORTHWHILE)
@@ -160,7 +142,7 @@ def _gains(demand: Demand, best: FeasibleCandidate, other: FeasibleCandidate) ->
         "cost_per_token": theirs.usd_per_million_output_tokens < ours.usd_per_million_output_tokens * less,
         "latency": faster,
         "throughput": roomier,
-    }[demand.endpoint.objective]
+    }[demand.endpoint.objective.goal]
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +165,7 @@ class Doubt:
     chance: float
 
 
-def doubt(demand: Demand, result: SearchResult, band_of: Callable[[Candidate], Band]) -> Doubt | None:
+def doubt(demand: Demand, result: SearchResult) -> Doubt | None:
     """Return the cheaper size whose probe promises the largest saving; `None` where no size is in doubt.
 
     Only where the price decides: for the objectives `cost` and `cost_per_token`, with a known price.
@@ -193,21 +175,19 @@ def doubt(demand: Demand, result: SearchResult, band_of: Callable[[Candidate], B
         return None
     sizes = [
         size
-        for candidate in result.fitted
+        for candidate in _as_offered(result)
         for size in _sizes(demand, candidate, 0.0, price * (1 - LEAST_SAVING))
-        if not _hopeless(demand, size, band_of(candidate))
+        if not _hopeless(demand, size, band_for(demand, candidate))
     ]
     sizes.sort(key=lambda size: (size.usd_per_hour, str(size.candidate)))
     # The cheapest save the most; a simulation of each would take as long as the whole search.
-    doubts = [_doubt(demand, size, band_of(size.candidate)) for size in sizes[:_MOST_SIMULATED]]
+    doubts = [_doubt(demand, size, band_for(demand, size.candidate)) for size in sizes[:_MOST_SIMULATED]]
     # What a probe promises: what the size saves, times the chance that it may be used.
     return max(filter(None, doubts), key=lambda each: (price - each.size.usd_per_hour) * each.chance, default=None)
 
 
-def safer(
-    demand: Demand, result: SearchResult, band_of: Callable[[Candidate], Band], chance: float
-) -> tuple[Size, float] | None:
-    """Return the cheapest size that misses the SLO half as likely as the plan, with its chance; `None` where none does.
+def propose_safer(demand: Demand, result: SearchResult, chance: float) -> SaferDeployment | None:
+    """Return the cheapest deployment that misses the SLO half as likely as the plan; `None` where none does.
 
     Only where the price decides, as in `doubt`, and up to twice the plan's price.
     """
@@ -216,9 +196,9 @@ def safer(
         return None
     sizes = [
         size
-        for candidate in result.fitted
+        for candidate in _as_offered(result)
         for size in _sizes(demand, candidate, price, price * _MOST_SAFER_PRICE)
-        if _may_reach(demand, size, band_of(candidate), wanted)
+        if _may_reach(demand, size, band_for(demand, candidate), wanted)
     ]
     sizes.sort(key=lambda size: (size.usd_per_hour, str(size.candidate)))
     # The first that is likely enough is the cheapest of them, and the others need no simulation.
@@ -226,16 +206,27 @@ def safer(
         score = score_of(demand, size.candidate, size.load, size.load.output_tok_s / size.load.copy_count)
         if excesses(demand, size.candidate, score):
             continue
-        own = chance_of(demand.endpoint, size.candidate, size.load, band_of(size.candidate))
+        own = chance_of(demand.endpoint, size.candidate, size.load, band_for(demand, size.candidate))
         if own is not None and own >= wanted:
-            return size, own
+            return SaferDeployment(
+                **size.fields,
+                more_usd_per_hour=round(size.usd_per_hour - price, 4),
+                concurrency_per_copy=size.load.concurrency_per_copy,
+                chance=round(own, 3),
+            )
     return None
+
+
+def _as_offered(result: SearchResult) -> Iterator[Candidate]:
+    """Yield what holds the model and is known to be offered in the region, as far as the plan is."""
+    chosen = result.ranked[0].candidate.instance
+    return (each for each in result.fitted if each.instance.is_offered >= chosen.is_offered)
 
 
 def _deciding_price(demand: Demand, result: SearchResult) -> float | None:
     """Return the plan's price in USD per hour; `None` where it is unknown, or where another objective decides."""
     price = result.ranked[0].score.usd_per_hour
-    decides = demand.endpoint.objective in ("cost", "cost_per_token") and price != UNKNOWN
+    decides = demand.endpoint.objective.goal in ("cost", "cost_per_token") and price != UNKNOWN
     return price if decides else None
 
 
@@ -304,9 +295,9 @@ def _doubt(demand: Demand, size: Size, band: Band) -> Doubt | None:
     return Doubt(size, field, predicted, bound, ratio, most, chance)
 
 
-def propose_probe(demand: Demand, result: SearchResult, engine_version: str) -> Probe | None:
+def propose_probe(demand: Demand, result: SearchResult) -> Probe | None:
     """Return the level of the cheaper deployment that is worth measuring; `None` where none is."""
-    doubtful = doubt(demand, result, lambda candidate: band_for(demand, engine_version, candidate))
+    doubtful = doubt(demand, result)
     if doubtful is None:
         return None
     saving = result.ranked[0].score.usd_per_hour - doubtful.size.usd_per_hour
@@ -331,18 +322,4 @@ def propose_probe(demand: Demand, result: SearchResult, engine_version: str) -> 
         bound=doubtful.bound,
         chance=round(doubtful.chance, 2),
         because=because,
-    )
-
-
-def propose_safer(demand: Demand, result: SearchResult, engine_version: str, chance: float) -> SaferDeployment | None:
-    """Return the cheapest deployment that misses the SLO half as likely as the plan; `None` where none does."""
-    safer_size = safer(demand, result, lambda candidate: band_for(demand, engine_version, candidate), chance)
-    if safer_size is None:
-        return None
-    size, likelier = safer_size
-    return SaferDeployment(
-        **size.fields,
-        more_usd_per_hour=round(size.usd_per_hour - result.ranked[0].score.usd_per_hour, 4),
-        concurrency_per_copy=size.load.concurrency_per_copy,
-        chance=round(likelier, 3),
     )

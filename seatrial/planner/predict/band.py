@@ -10,6 +10,7 @@ what was taken for another thing than what is written.
 from __future__ import annotations
 
 import math
+from functools import cache
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -20,6 +21,7 @@ from seatrial_base.catalog.bands import BAND_CELLS, BandPlace
 from seatrial_base.catalog.config_json import unplanned_feature
 from seatrial_base.catalog.engine_versions import read_version
 from seatrial_base.catalog.engines import release_of
+from seatrial_base.catalog.instances import ACCELERATORS
 from seatrial_base.units import counted
 
 if TYPE_CHECKING:
@@ -47,6 +49,10 @@ DATA_PARALLEL = "Attention data parallelism was not fitted"
 _WIDER = 1.5  # times the band; an assumption
 _COVERAGE_Z = NormalDist().inv_cdf(0.9)  # a band holds 80 % of the errors: 10 % lie beyond either end
 WIDER: Final = 2  # times; an assumption: no row shows how far off they are
+ADA: Final = 89  # compute capability of L40S and L4
+# vLLM pull request 29217: Qwen3-VL-32B-Instruct-FP8 on one L40S, 622 tok/s where 1,100 are predicted. One row gives no
+# factor; Ada's kernels of experts in FP8 are tables of their own.
+BLOCK_FP8_ON_ADA: Final = 0.8
 
 
 def band_of(
@@ -64,6 +70,40 @@ def band_of(
     """Return the band of an engine and a model on an instance type; one of points measured on this deployment wins."""
     if calibrated is not None:
         return calibrated
+    plain = _plain_band(
+        engine,
+        version,
+        architecture,
+        instance,
+        degree=degree,
+        quantization=quantization,
+        speculation=speculation,
+        input_tokens=input_tokens,
+    )
+    band = widened(plain, architecture)
+    # A square of weights that share a scale, as the checkpoint has it, in a dense layer.
+    is_blocks = quantization == "fp8" and architecture.weight_block and architecture.experts is None
+    if is_blocks and ACCELERATORS[instance.accelerator].compute_capability == ADA:
+        because = (
+            f"{band.because} {instance.accelerator} has no tuned kernel for FP8 in blocks: the one row took "
+            f"{1 + BLOCK_FP8_ON_ADA:g} times as long."
+        )
+        shares = {figure: max(getattr(band, figure), BLOCK_FP8_ON_ADA) for figure in ("throughput", "latency")}
+        band = band.model_copy(update={**shares, "measured": False, "because": because})
+    return band
+
+
+def _plain_band(
+    engine: Engine,
+    version: str,
+    architecture: Architecture,
+    instance: Instance,
+    *,
+    degree: int,
+    quantization: str | None,
+    speculation: Speculation | None,
+    input_tokens: int,
+) -> Band:
     if engine.family not in ("tgi", "neuron") and input_tokens <= LONGEST_MEASURED_PROMPT:
         # LMI runs another engine: the one whose constants it has (`vllm-v1`).
         place = BandPlace(
@@ -79,7 +119,7 @@ def band_of(
         is_unknown = engine.family == "lmi" and release is None and read_version("lmi", version) is not None
         is_new = is_unknown or bands.release_is_new(place.engine, release)
         new: tuple[Facet, ...] = ("release",) if is_new else ()
-        earned = earned_band(place, BAND_CELLS.rows, bands.MEASURED_PLACES.rows, new)
+        earned = _earned(place, new)
         if earned is not None:
             return earned if speculation is None else _drafted(earned, speculation, instance.accelerator)
     if engine.compiled_shapes:
@@ -99,6 +139,11 @@ def band_of(
         f"prompts outside {FITTED_PROMPTS[0]} to {FITTED_PROMPTS[1]:,} tokens": not near_fitted,
     }
     return _fitted_or_assumed(constants, architecture, [reason for reason, holds in doubts.items() if holds])
+
+
+@cache
+def _earned(place: BandPlace, new: tuple[Facet, ...]) -> Band | None:
+    return earned_band(place, BAND_CELLS.rows, bands.MEASURED_PLACES.rows, new)
 
 
 def earned_band(
@@ -165,6 +210,16 @@ def chance_within(ratio: float, share: float, slower: float = 0.0) -> float:
     if share <= 0 or ratio <= 0:
         return float(ratio <= 1)
     return NormalDist().cdf(-math.log(ratio) / (math.log1p(share) / _COVERAGE_Z) - slower)
+
+
+def carried_chance(rate_per_s: float, saturation_per_s: float, band: Band, slower: float = 0.0) -> float:
+    """Return the chance that a rate is not above the true saturation: 0.5 for one at the predicted saturation."""
+    return chance_within(rate_per_s / saturation_per_s, band.throughput, slower)
+
+
+def carried_share(chance: float, band: Band) -> float:
+    """Return the share of the predicted saturation that is carried with a chance: what `carried_chance` inverts."""
+    return math.exp(-NormalDist().inv_cdf(chance) * math.log1p(band.throughput) / _COVERAGE_Z)
 
 
 def _drafted(plain: Band, speculation: Speculation, accelerator: str) -> Band:

@@ -7,7 +7,16 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from seatrial.documents.calibration import UNCALIBRATED, Calibration
-from seatrial.planner.predict.memory import kv_bytes_per_token, sequences_held, served_by, state_tokens, weights_bytes
+from seatrial.planner.predict.memory import (
+    NOTHING_SHARED,
+    adapter_slot_bytes,
+    adapter_slots,
+    kv_bytes_per_token,
+    sequences_held,
+    served_by,
+    state_tokens,
+    weights_bytes,
+)
 from seatrial_base.bounds import DEFAULT_DRAFT_COST
 from seatrial_base.catalog.instances import flops_4bit, multiprocessors
 from seatrial_base.catalog.precision import find_precision
@@ -17,11 +26,13 @@ from seatrial_base.units import GIB
 
 if TYPE_CHECKING:
     from seatrial.documents.prediction import MemoryFit
+    from seatrial.planner.predict.memory import SharedPrefix
     from seatrial.specs.endpoint import SpeculativeDecodingSpec
     from seatrial_base.catalog.architecture import Architecture
     from seatrial_base.catalog.engines import Engine
     from seatrial_base.catalog.instances import Instance
     from seatrial_base.catalog.speculation import Draft, Provenance
+    from seatrial_lint.engines.engine_options import Lora
     from seatrial_load.measure.lengths import RequestLengths
 
 _SHORTEST_COMPILED = 1024  # tokens; the shortest sequence of the public cache of compiled models
@@ -102,6 +113,9 @@ class Copy:
         attention_data_parallel_degree: Groups of accelerators that attend to sequences of their own: each holds
             attention's weights and the KV cache of its sequences over `attention_degree` accelerators, and a decode
             step of B sequences attends to B / this many in each. 1 shards attention over all.
+        shared: What running requests have in common.
+        adapters: LoRA adapters of a batch at most: every request is taken to name one.
+        adapter_bytes: Those of one on one accelerator: beside the experts, and of the experts.
     """
 
     architecture: Architecture
@@ -123,6 +137,9 @@ class Copy:
     lengths: RequestLengths | None = None
     expert_parallel_degree: int = 1
     attention_data_parallel_degree: int = 1
+    shared: SharedPrefix = NOTHING_SHARED
+    adapters: int = 0
+    adapter_bytes: tuple[float, float] = (0.0, 0.0)
 
     @property
     def attention_degree(self) -> int:
@@ -152,16 +169,27 @@ class Copy:
         """KV cache that one request holds on average, in tokens: whole blocks for its prompt and its output."""
         if self.compiled_length:
             return self.compiled_length
-        held = math.ceil(self.running_output_tokens * self.engine.kv_reserved_output)
-        prompt, output = self._blocks(self.input_tokens), self._blocks(held)
-        cached = self.architecture.cached_tokens(prompt + output)
+        cached = self.architecture.cached_tokens(self._held_in_blocks)
         return math.ceil(cached + state_tokens(self.architecture, self.attention_degree, self.kv_bytes_per_token))
+
+    @property
+    def shared_tokens(self) -> float:
+        """Of the KV cache that one request holds, what is in blocks of a prefix that others hold, too."""
+        tokens, cached = self._held_in_blocks, self.architecture.cached_tokens
+        return cached(tokens) - cached(tokens - self.shared.in_blocks(self.engine, self.input_tokens))
+
+    @property
+    def own_room(self) -> float:
+        """Tokens of the KV room beside the shared prefixes; all of it where too few run, so that each holds its own."""
+        groups, room = self.attention_data_parallel_degree * self.shared.groups, self.kv_room_tokens
+        return room - (groups * self.shared_tokens if groups * self.tokens_reserved <= room else 0.0)
 
     @property
     def kv_limited_batch(self) -> int:
         """Sequences that the KV room holds; where lengths differ, in 95 % of the time."""
         groups = self.attention_data_parallel_degree
-        return groups * sequences_held(self.kv_room_tokens / groups, self.tokens_reserved, self.reserved_stddev)
+        room, reserved, stddev = self.kv_room_tokens / groups, self.tokens_reserved, self.reserved_stddev
+        return groups * sequences_held(room, reserved, stddev, self.shared_tokens, self.shared.groups)
 
     @property
     def most_running(self) -> int:
@@ -189,6 +217,11 @@ class Copy:
     def tokens_per_step(self) -> float:
         """Tokens that one decode step yields for one sequence."""
         return self.speculation.tokens_per_step if self.speculation else 1.0
+
+    @property
+    def _held_in_blocks(self) -> int:
+        held = math.ceil(self.running_output_tokens * self.engine.kv_reserved_output)
+        return self._blocks(self.input_tokens) + self._blocks(held)
 
     def _blocks(self, tokens: int) -> int:
         size = self.engine.kv_block_tokens
@@ -247,12 +280,15 @@ def place_copy(
     lengths: RequestLengths | None = None,
     expert_parallel_degree: int = 1,
     attention_data_parallel_degree: int = 1,
+    shared: SharedPrefix = NOTHING_SHARED,
+    adapters: Lora | None = None,
 ) -> Copy:
     """Place one copy.
 
     Args:
         max_model_len: Tokens of the longest sequence, which an engine with compiled shapes is compiled for.
     """
+    lora = None if engine.compiled_shapes else adapters
     return Copy(
         architecture=served_by(engine, architecture),
         engine=engine,
@@ -274,6 +310,9 @@ def place_copy(
         lengths=None if lengths is None or lengths.are_fixed else lengths,
         expert_parallel_degree=expert_parallel_degree,
         attention_data_parallel_degree=attention_data_parallel_degree,
+        shared=NOTHING_SHARED if engine.compiled_shapes else shared,
+        adapters=adapter_slots(lora),
+        adapter_bytes=adapter_slot_bytes(architecture, lora, degree, experts_groups=expert_parallel_degree),
     )
 
 

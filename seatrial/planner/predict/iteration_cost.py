@@ -10,6 +10,7 @@ A decode step of B sequences over ctx cached tokens on N accelerators:
     ranks      = all-reduces * L * skew * (N - 1)               ranks wait for the last one, whatever it waits for
     attention  = ctx * KV bytes / W, or where the batch is too short to fill the accelerator ctx * latency of a head / B
     device     = products + experts + fixed + link
+    adapters   = 2 * least time of each product * L + min(B, slots) * bytes of an adapter / W: of products and fixed
     drafting   = device of the draft over what is verified + (k - 1) * device of the draft, of k drafted tokens
     host       = launch * (kernels + all-reduces) * L           an engine without CUDA graphs launches every kernel
     step       = max(host, device) + ranks + drafting + attention + server * B                                   s
@@ -39,7 +40,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from seatrial.planner.predict.copy_model import drafting_copy
-from seatrial.planner.predict.memory import embedding_params, experts_bytes, weights_bytes
+from seatrial.planner.predict.memory import BYTES_16BIT, embedding_params, experts_bytes, weights_bytes
 from seatrial_base.catalog import operators, precision
 from seatrial_base.catalog.operators import find_operator
 from seatrial_base.catalog.precision import find_precision
@@ -50,12 +51,11 @@ if TYPE_CHECKING:
     from seatrial_base.catalog.operators import Link, Operator
 
 
-_REFERENCE_HEAD_DIM = 128
+_REFERENCE_HEAD_DIM = 128  # of Llama 2 7B, on which TGI's attention latency was fitted
 _REFERENCE_BYTES_S = 600e9 / 80  # memory bandwidth per multiprocessor of the A10G, where the latency was fitted
-_BYTES_16BIT = 2
 _PRODUCTS = 4  # of a dense layer: queries with keys and values, output, up with gate, down
 _LATENT_PRODUCTS = 6  # with multi-head latent attention: both are projected down and up again
-_MLP_PRODUCTS = 2
+_MLP_PRODUCTS = 2  # up with gate, down
 _EXPERT_MATRICES = 3  # up, gate, down
 # An assumption near public runs of Qwen3 mixtures (test_neuron.py): columns of an expert on a NeuronCore.
 _FULL_COLUMNS = 300
@@ -122,6 +122,8 @@ class Costs:
         drafter: The coefficients of a draft whose shape is known.
         groups: Groups of accelerators that attend to sequences of their own.
         prompt_length: Tokens of a prompt, which one group computes; 0 where there is one group.
+        slots: LoRA adapters of a batch at most.
+        adapter: Reading one of them beside the experts; `adapter_experts`, its matrices of all experts.
     """
 
     host: float
@@ -149,6 +151,9 @@ class Costs:
     drafter: Costs | None = None
     groups: int = 1
     prompt_length: int = 0
+    slots: int = 0
+    adapter: float = 0.0
+    adapter_experts: float = 0.0
 
     def share_of_group(self, prompt_tokens: float) -> float:
         """Return the prompt tokens that the slowest group takes, times the groups; all of them where they are even."""
@@ -159,6 +164,9 @@ class Costs:
         every = tokens + prompt_tokens
         arithmetic = (tokens + self.share_of_group(prompt_tokens)) * self.token + tokens * self.head_token
         products = _added(self.weights, arithmetic, self.sharpness)
+        if self.slots:
+            read = self.adapter + self.adapter_experts * self._chosen(every)
+            products += min(every, self.slots) * read
         if not self.expert_weights:
             return products
         chosen, computed = self._chosen(every), self._computed(every)
@@ -239,7 +247,7 @@ def _added(read: float, arithmetic: float, sharpness: float) -> float:
 def costs_of(copy: Copy) -> Costs:
     """Compute the coefficients of a copy's iterations."""
     costs = _in_groups(_dynamic_costs(copy), copy)
-    return _compiled(costs, copy) if copy.compiled_length else _speculative(costs, copy)
+    return _compiled(costs, copy) if copy.compiled_length else _speculative(_adapted(costs, copy), copy)
 
 
 def _in_groups(costs: Costs, copy: Copy) -> Costs:
@@ -274,6 +282,28 @@ def _shared_by(every: AllReduces, share: float, groups: int) -> AllReduces:
         token_times=share * every.token_times,
         token_bytes=every.token_bytes / groups,
         hops_s=share * every.hops_s,
+    )
+
+
+def _adapted(costs: Costs, copy: Copy) -> Costs:
+    """Return the costs with those of LoRA adapters, which are of 16 bits whatever the weights are."""
+    if not copy.adapters:
+        return costs
+    hardware, shape, (dense_bytes, expert_bytes) = copy.hardware, copy.architecture, copy.adapter_bytes
+    product = find_operator(hardware.accelerator, "product", None, copy.engine.kernels)
+    products = 2 * shape.layers * (_LATENT_PRODUCTS if shape.latent_dim is not None else _PRODUCTS)
+    fixed, marginal = (_factor(copy, product) * share for share in (copy.calibration.fixed, copy.calibration.marginal))
+    byte_s = fixed / (hardware.memory_bandwidth_bytes_s * product.memory_efficiency)
+    flop_s = marginal / (hardware.flops_16bit * product.compute_efficiency)
+    # Beside each product one down to the rank and one up; a parameter has 2 bytes, and a token takes 2 FLOPs of it.
+    return replace(
+        costs,
+        fixed=costs.fixed + fixed * products * product.latency_s,
+        token=costs.token + dense_bytes * flop_s,
+        expert_token=costs.expert_token + _chosen(shape) * expert_bytes * flop_s,
+        slots=copy.adapters,
+        adapter=dense_bytes * byte_s,
+        adapter_experts=expert_bytes * byte_s,
     )
 
 
@@ -324,7 +354,7 @@ def _dynamic_costs(copy: Copy) -> Costs:
     expert_params = shape.expert_params * _chosen(shape) if shape.experts else 0.0
     body = shape.params_active - embedding_params(shape) - expert_params
     head = shape.vocab * shape.hidden_size
-    vectors_s = shape.layers * _VECTOR_PASSES * _BYTES_16BIT * shape.hidden_size / hardware.memory_bandwidth_bytes_s
+    vectors_s = shape.layers * _VECTOR_PASSES * BYTES_16BIT * shape.hidden_size / hardware.memory_bandwidth_bytes_s
     return Costs(
         host=0.0 if constants.cuda_graphs else launch,
         prompt_host=launch,
@@ -431,7 +461,7 @@ def _read_bytes(copy: Copy) -> tuple[float, float]:
     shape = copy.architecture
     of_layers = 0 if shape.experts else shape.params_total - shape.params_active
     of_input = 0 if shape.tied_embeddings else shape.vocab * shape.hidden_size
-    looked_up = (of_layers + of_input) * _BYTES_16BIT
+    looked_up = (of_layers + of_input) * BYTES_16BIT
     experts = experts_bytes(shape, copy.quantization)
     return weights_bytes(shape, copy.quantization) - looked_up - experts, experts
 
@@ -479,7 +509,7 @@ def _all_reduces(copy: Copy, reduces: int) -> tuple[AllReduces, ...]:
             link=link,
             least_times=fixed * every * factor,
             token_times=marginal * every * factor,
-            token_bytes=_BYTES_16BIT * copy.architecture.hidden_size,
+            token_bytes=BYTES_16BIT * copy.architecture.hidden_size,
             hops_s=fixed * every * link.hop_s * (copy.degree - 1),
         ),
     )

@@ -46,7 +46,7 @@ _GROWING = {
     Limit.LINK: "a further request mostly adds all-reduce traffic",
     Limit.HOST: "a further request mostly adds server work",
 }
-_FLOPS_PER_PARAMETER = 2
+_FLOPS_PER_PARAMETER = 2  # a multiplication and an addition
 _ATTENTION_FLOPS = 4  # a multiplication and an addition, for the scores and for the values
 _WORTHWHILE = 1.5  # of doubled concurrency: half of what doubling could bring at best
 _BY: Mapping[Detector, PredictedBy] = {"slo": "slo", "saturation": "saturation", "gate": "gate"}

@@ -159,7 +159,7 @@ def simulate_open(copy: Copy, due_s: Sequence[float], last: int) -> tuple[list[S
         last: Number of the request with whose answer, and those before it, the run may end.
     """
     coming, ahead = deque(_requests(copy, due_s)), copy.engine.steps_ahead
-    engine = _Engine(copy, costs_of(copy), coming, float(copy.kv_room_tokens), ahead, last=last, missing=last + 1)
+    engine = _Engine(copy, costs_of(copy), coming, copy.own_room, ahead, last=last, missing=last + 1)
     _run(engine)
     return engine.done, engine.pauses
 
@@ -180,7 +180,7 @@ def simulate_closed(
         copy,
         costs_of(copy),
         deque(every[:concurrency]),
-        float(copy.kv_room_tokens),
+        copy.own_room,
         ahead=0,
         last=requests - 1,
         missing=requests,
@@ -230,6 +230,9 @@ def _request_of(copy: Copy, prompt: int, output: int, longer: float) -> _Request
     held = math.ceil(output * copy.engine.kv_reserved_output)
     blocks = math.ceil(prompt / size) + math.ceil(held / size)
     cached = copy.architecture.cached_tokens(blocks * size)
+    # Blocks that others hold too are off the room already; a shorter prompt has some of its own all the same.
+    if copy.shared.tokens and copy.own_room < copy.kv_room_tokens:
+        cached = max(float(size), cached - copy.shared_tokens)
     middle = prompt + 1 + max(0, steps - 1) * per_step / 2
     return _Request(
         row=0,

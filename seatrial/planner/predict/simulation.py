@@ -17,6 +17,7 @@ import math
 from bisect import bisect_right, insort
 from collections import deque
 from dataclasses import dataclass, field, replace
+from functools import cache
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -43,7 +44,7 @@ _ENOUGH: Final = 384  # requests of lengths that differ: twelve times their dist
 
 SEED: Final = "level 0"  # as the first level of a trial
 _FILLING: Final = 2.0  # times a request takes alone, until as many are in flight as there will be
-_FEWEST_FILLING, _MOST_FILLING = 32, 1_024
+_FEWEST_FILLING, _MOST_FILLING = 32, 1_024  # requests of that, whatever the load is
 
 AT_RANDOM: Final = Poisson()
 """A Poisson process: users who know nothing of each other."""
@@ -569,6 +570,7 @@ def _pauses(pauses: list[tuple[float, int]]) -> Distribution:
     return Distribution(count=total, mean=mean, p50=p50, p90=p90, p95=p95, p99=p99, max=pauses[-1][0] * MS_PER_S)
 
 
+@cache
 def saturation_per_s(copy: Copy) -> float:
     """Return the requests per second that a copy answers with a full batch, in closed form: the queue grows beyond."""
     loads = {2**power for power in range(copy.most_running.bit_length() + 1)} | {2 * copy.most_running}

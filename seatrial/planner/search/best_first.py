@@ -13,7 +13,17 @@ from typing import TYPE_CHECKING, Literal
 
 from seatrial.documents.plan import Alternative, Rejected
 from seatrial.planner.search.candidate import STAGES, Candidate, FeasibleCandidate, RejectedCandidate, band_for, known
-from seatrial.planner.search.evaluate import chance_of, estimate, evaluate, misses_alone, planned_load
+from seatrial.planner.search.evaluate import (
+    LACKS_HEADROOM,
+    by_headroom,
+    carried_by,
+    chance_of,
+    estimate,
+    evaluate,
+    misses_alone,
+    planned_load,
+    without_headroom,
+)
 from seatrial.planner.search.fitting import candidates, sharing
 from seatrial.planner.search.sizing import UNKNOWN
 from seatrial_base.units import MS_PER_S, counted, hourly_words, tenths, usd
@@ -52,12 +62,13 @@ def beats(other: Score, score: Score, *, earlier: bool) -> bool:
     return all(a <= b for a, b in zip(theirs, ours, strict=True)) and (theirs != ours or earlier)
 
 
-def _coordinates(score: Score) -> tuple[float, float, float]:
-    return score.usd_per_hour, score.ms_per_token_alone, -score.highest_tok_s
+def _coordinates(score: Score) -> tuple[float, ...]:
+    return score.offer_is_unknown, score.usd_per_hour, score.ms_per_token_alone, -score.highest_tok_s
 
 
 def alternatives(ranked: Sequence[FeasibleCandidate]) -> tuple[Alternative, ...]:
     """Return the front of the feasible candidates, by price; the first of them is the chosen one."""
+    ranked = [feasible for feasible in ranked if feasible.score.offer_is_unknown <= ranked[0].score.offer_is_unknown]
     places = front([feasible.score for feasible in ranked])
     best = sorted(places, key=lambda place: (_coordinates(ranked[place].score), place))
     return tuple(alternative(ranked[place], chosen=place == 0) for place in best)
@@ -80,6 +91,7 @@ def alternative(feasible: FeasibleCandidate, *, chosen: bool = False) -> Alterna
 def ranking_order(candidate: Candidate, score: Score, goal: Goal, chance: float | None = None) -> Key:
     """Return what sorts deployments best first: the goal, then what else counts; the name where all is equal.
 
+    What is not known to be offered in the region comes last: a price there would be of no use.
     Of deployments at one price the one that is likelier to meet the SLO is the better buy. One whose chance is not
     known yet may be the likeliest.
     """
@@ -90,7 +102,7 @@ def ranking_order(candidate: Candidate, score: Score, goal: Goal, chance: float 
         "latency": (alone, price, highest),
         "throughput": (highest, price, alone),
     }[goal]
-    return key, candidate.instance.instance_type, candidate.degree
+    return (score.offer_is_unknown, *key), candidate.instance.instance_type, candidate.degree
 
 
 def chance_step(chance: float | None) -> float:
@@ -115,7 +127,9 @@ def why_best(ranked: Sequence[FeasibleCandidate], considered: int, demand: Deman
 
 def _merit_words(best: FeasibleCandidate, of: str, demand: Demand) -> str:
     """Say what a deployment is best at, with the number."""
-    score, goal = best.score, demand.endpoint.objective
+    score, goal = best.score, demand.endpoint.objective.goal
+    if by_headroom(demand, best.candidate, best.load)[0]:
+        return f"Likeliest to carry the rate {of}: {carried_by(demand, best.candidate, best.load):.1%}."
     price, most = hourly_words(known(score.usd_per_hour), demand.discount), f"{score.highest_tok_s:,.0f} output tok/s"
     if goal in ("cost", "cost_per_token") and known(score.usd_per_hour) is None:
         return f"Price unknown. Highest throughput {of}: {most}."
@@ -136,9 +150,7 @@ def rejections(
     best = ranked[0]
     outdone = [
         Rejected(
-            instance_type=feasible.candidate.instance.instance_type,
-            tensor_parallel_degree=feasible.candidate.degree,
-            usd_per_hour=known(feasible.score.usd_per_hour),
+            **{name: value for name, value in feasible.size.fields.items() if name in Rejected.model_fields},
             output_tok_s=round(feasible.score.output_tok_s, 1),
             because=_less_likely(best, feasible, goal) or why_outdone(best.score, feasible.score, goal),
             feasible=True,
@@ -163,7 +175,12 @@ def rejections(
 def _less_likely(best: FeasibleCandidate, other: FeasibleCandidate, goal: Goal) -> str:
     """Return why a deployment at the same price is not the best, where the chance to meet the SLO decides."""
     same_price = known(other.score.usd_per_hour) is not None and other.score.usd_per_hour == best.score.usd_per_hour
-    if goal != "cost" or not same_price or chance_step(other.chance) >= chance_step(best.chance):
+    if (
+        goal != "cost"
+        or not same_price
+        or other.score.offer_is_unknown > best.score.offer_is_unknown
+        or chance_step(other.chance) >= chance_step(best.chance)
+    ):
         return ""
     theirs, ours = (f"{100 * (each.chance or 0.0):.0f} %" for each in (other, best))
     return f"Same price, {theirs} to meet the SLO, against {ours} for the chosen one."
@@ -177,8 +194,11 @@ def why_outdone(best: Score, other: Score, goal: Goal) -> str:
     if goal == "throughput" and other.highest_tok_s < best.highest_tok_s:
         fewer, more = _distinct(other.highest_tok_s, best.highest_tok_s)
         return f"At most {fewer} output tok/s, against {more} for the chosen one."
+    lacks = "is not known to be offered in the region; what is" * (other.offer_is_unknown > best.offer_is_unknown)
     if known(other.usd_per_hour) is None and known(best.usd_per_hour) is not None:
-        return "Meets the SLO, but its price is unknown; a known price ranks first."
+        lacks = lacks or "its price is unknown; a known price"
+    if lacks:
+        return f"Meets the SLO, but {lacks} ranks first."
     if goal == "cost_per_token" and other.usd_per_million_output_tokens > best.usd_per_million_output_tokens:
         theirs, ours = other.usd_per_million_output_tokens, best.usd_per_million_output_tokens
         return f"{usd(theirs)} per million output tokens at the planned load, against {usd(ours)} for the chosen one."
@@ -230,7 +250,7 @@ class _Queue:
         if index not in self.evaluated:
             result = evaluate(self.demand, self.estimates[index])
             if isinstance(result, FeasibleCandidate):
-                band = band_for(self.demand, "", result.candidate)  # the version is for words alone
+                band = band_for(self.demand, result.candidate)
                 chance = chance_of(self.demand.endpoint, result.candidate, result.load, band)
                 result = replace(result, chance=chance)
             self.evaluated[index] = result
@@ -238,8 +258,10 @@ class _Queue:
 
     @property
     def feasible(self) -> list[FeasibleCandidate]:
-        """What was simulated and satisfies everything."""
-        return [result for result in self.evaluated.values() if isinstance(result, FeasibleCandidate)]
+        """What was simulated and satisfies everything; the headroom as far as anything does."""
+        every = [result for result in self.evaluated.values() if isinstance(result, FeasibleCandidate)]
+        lacks = [by_headroom(self.demand, result.candidate, result.load) for result in every]
+        return [result for result, lack in zip(every, lacks, strict=True) if lack == min(lacks)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +274,10 @@ class Search:
         """Simulate a candidate, first with a single request, then with the load."""
         if isinstance(candidate, RejectedCandidate):
             return candidate
-        return misses_alone(self.demand, candidate) or evaluate(self.demand, estimate(self.demand, candidate))
+        judged = misses_alone(self.demand, candidate) or evaluate(self.demand, estimate(self.demand, candidate))
+        if isinstance(judged, FeasibleCandidate) and by_headroom(self.demand, candidate, judged.load)[0]:
+            return without_headroom(self.demand, judged)
+        return judged
 
     def on(self, instance: Instance) -> tuple[FeasibleCandidate | RejectedCandidate, ...]:
         """Judge every degree of an instance type."""
@@ -281,7 +306,7 @@ class Search:
         entries = [
             (
                 estimated.shortfall,
-                ranking_order(estimated.candidate, estimated.score, self.demand.endpoint.objective),
+                ranking_order(estimated.candidate, estimated.score, self.demand.endpoint.objective.goal),
                 index,
             )
             for index, estimated in enumerate(estimates)
@@ -291,7 +316,12 @@ class Search:
         ranked = _best_first(queue, 1 if winner_only else _BEST_SIMULATED)
         rest = () if winner_only else _rest_of_the_front(queue)
         ranked += [feasible for feasible in rest if feasible not in ranked]
-        failed = (result for result in queue.evaluated.values() if isinstance(result, RejectedCandidate))
+        feasible = queue.feasible
+        failed = (
+            result if isinstance(result, RejectedCandidate) else without_headroom(self.demand, result)
+            for result in queue.evaluated.values()
+            if result not in feasible
+        )
         return replace(
             known,
             ranked=tuple(ranked),
@@ -307,16 +337,18 @@ def _best_first(queue: _Queue, most: int) -> list[FeasibleCandidate]:
     while queue.entries and len(ranked) < most:
         shortfall, _, index = heappop(queue.entries)
         known = queue.evaluated.get(index)
+        # What has less headroom than the best is no runner-up: some of it is simulated for the message alone.
+        outdone = bool(ranked) and shortfall > _order_of(queue.demand, ranked[0])[0]
         if isinstance(known, FeasibleCandidate):
-            ranked.append(known)
+            ranked += () if outdone else (known,)
             continue
-        hopeless += shortfall[0] > 0
+        hopeless += outdone or shortfall[0] > LACKS_HEADROOM
         if hopeless > _HOPELESS_SIMULATED:
             break
         result = queue.simulate(index)
         if isinstance(result, FeasibleCandidate):
             # Queued again with its simulated score: it is the best once it comes to the front a second time.
-            heappush(queue.entries, ((0, 0.0), _order_of(queue.demand, result), index))
+            heappush(queue.entries, (*_order_of(queue.demand, result), index))
     return ranked
 
 
@@ -331,8 +363,9 @@ def _rest_of_the_front(queue: _Queue) -> list[FeasibleCandidate]:
     return sorted(queue.feasible, key=lambda feasible: _order_of(queue.demand, feasible))
 
 
-def _order_of(demand: Demand, feasible: FeasibleCandidate) -> Key:
-    return ranking_order(feasible.candidate, feasible.score, demand.endpoint.objective, feasible.chance)
+def _order_of(demand: Demand, feasible: FeasibleCandidate) -> tuple[tuple[int, float], Key]:
+    key = ranking_order(feasible.candidate, feasible.score, demand.endpoint.objective.goal, feasible.chance)
+    return by_headroom(demand, feasible.candidate, feasible.load), key
 
 
 def unpriced_candidates(demand: Demand, result: SearchResult) -> tuple[FeasibleCandidate, ...]:
@@ -355,7 +388,7 @@ def unpriced_candidates(demand: Demand, result: SearchResult) -> tuple[FeasibleC
             by_type.setdefault(name, []).append(estimated)
     shown: list[FeasibleCandidate] = []
     for estimates in by_type.values():
-        estimates.sort(key=lambda each: ranking_order(each.candidate, each.score, demand.endpoint.objective))
+        estimates.sort(key=lambda each: ranking_order(each.candidate, each.score, demand.endpoint.objective.goal))
         # Lazily: each is simulated at its planned load.
         shown += islice(filter(None, (planned_load(free, each) for each in estimates)), 1)
     return tuple(sorted(shown, key=lambda each: ranking_order(each.candidate, each.score, "throughput")))

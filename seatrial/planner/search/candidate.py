@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
-from seatrial.planner.predict.band import DATA_PARALLEL, band_of, doubted, widened
+from seatrial.planner.predict.band import DATA_PARALLEL, band_of, doubted
 
 if TYPE_CHECKING:
     from seatrial.documents.prediction import Band, MemoryFit
@@ -68,6 +68,7 @@ class Score:
         usd_per_million_output_tokens: At the planned load; infinite when unknown.
         ms_per_token_alone: End-to-end latency of a single request over its output tokens.
         highest_tok_s: Of all copies loaded to their capacity.
+        offer_is_unknown: Whether nobody knows that the environment's region offers the instance type.
     """
 
     usd_per_hour: float
@@ -75,6 +76,7 @@ class Score:
     ms_per_token_alone: float
     output_tok_s: float
     highest_tok_s: float
+    offer_is_unknown: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,13 +234,13 @@ class RejectedCandidate:
         }
 
 
-def band_for(demand: Demand, engine_version: str, candidate: Candidate) -> Band:
+def band_for(demand: Demand, candidate: Candidate) -> Band:
     """Return how far the predictions for a deployment may be off."""
     own = demand.calibrated
     measured = own is not None and own.holds_for(candidate.instance.instance_type, candidate.degree)
     band = band_of(
         demand.engine,
-        engine_version,
+        demand.engine_version,
         demand.architecture,
         candidate.instance,
         degree=candidate.degree,
@@ -249,4 +251,4 @@ def band_for(demand: Demand, engine_version: str, candidate: Candidate) -> Band:
     )
     # A calibrated deployment was measured as it is split: nothing is in doubt then.
     doubts = (DATA_PARALLEL,) if candidate.copy.attention_data_parallel_degree > 1 and not band.points else ()
-    return doubted(widened(band, demand.architecture), doubts)
+    return doubted(band, doubts)

@@ -91,6 +91,7 @@ class Demand:
     """The requirements of every candidate.
 
     Attributes:
+        engine_version: As the image names it; bands depend on its release.
         max_model_len: The longest request that a deployment must hold, in tokens.
         batched_tokens: Prompt tokens of one engine iteration.
         objectives: What the simulated latencies must keep; the request timeout is always among them, last.
@@ -106,6 +107,7 @@ class Demand:
     rails: GuardRails
     architecture: Architecture
     engine: Engine
+    engine_version: str
     max_model_len: int
     batched_tokens: int
     objectives: tuple[LatencyBound, ...]

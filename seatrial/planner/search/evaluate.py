@@ -11,15 +11,17 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from seatrial.planner.predict.band import chance_within
+from seatrial.planner.predict.band import carried_chance, chance_within
 from seatrial.planner.predict.closed_form import predict_at
-from seatrial.planner.search.candidate import Estimate, FeasibleCandidate, Miss, RejectedCandidate
+from seatrial.planner.predict.simulation import saturation_per_s
+from seatrial.planner.search.candidate import Estimate, FeasibleCandidate, Miss, RejectedCandidate, band_for
 from seatrial.planner.search.capacity import MOST_IN_FLIGHT, capacity, estimated_capacity
 from seatrial.planner.search.demand import read_objectives
 from seatrial.planner.search.fitting import rejection_of
 from seatrial.planner.search.sizing import (
     UNKNOWN,
     bounds_money,
+    carrying_copies,
     copies_at_rate,
     excesses,
     instances_for,
@@ -43,7 +45,7 @@ _LATENCY_SLACK = 1.25
 # Simulated throughputs lie at most about this much above the closed form's: an estimate must not be too low.
 _THROUGHPUT_SLACK = 1.15
 # Kinds of shortfall: the higher, the later a candidate is simulated. 0, which comes into question, is before them all.
-_TOO_MANY_COPIES, _TOO_SLOW, _TOO_DEAR, _NO_PRICE = 4, 3, 1, 2
+_TOO_MANY_COPIES, _TOO_SLOW, _NO_PRICE, _TOO_DEAR, LACKS_HEADROOM = 5, 4, 3, 2, 1
 # Cheaper deployments in doubt were slower than predicted more often than faster while their model or degree was left
 # out, and as often as not while only lengths were. With this number their chances come true about as often as stated
 # (the table of benchmarks/planner_accuracy/chances.py).
@@ -67,15 +69,44 @@ def estimate(demand: Demand, candidate: Candidate) -> Estimate:
 
 def _shortfall(demand: Demand, candidate: Candidate, sized: Sizing, score: Score) -> tuple[int, float]:
     most, wanted_tok_s = demand.endpoint.scaling.max_copies, demand.endpoint.slo.output_tok_s or 0.0
+    lack = by_headroom(demand, candidate, sized.load)
     if sized.needed > most:
         return _TOO_MANY_COPIES, sized.needed / most
     if sized.load.output_tok_s < wanted_tok_s:
         return _TOO_SLOW, wanted_tok_s / sized.load.output_tok_s
     if score.usd_per_hour == UNKNOWN:
         choosable = demand.may_choose(candidate.instance) and not bounds_money(demand)
-        return (0, 0.0) if choosable else (_NO_PRICE, 0.0)
+        return lack if choosable else (_NO_PRICE, 0.0)
     beyond = excesses(demand, candidate, score)
-    return (_TOO_DEAR, max(excess.price / excess.bound for excess in beyond)) if beyond else (0, 0.0)
+    return (_TOO_DEAR, max(excess.price / excess.bound for excess in beyond)) if beyond else lack
+
+
+def carried_by(demand: Demand, candidate: Candidate, load: LoadSpread) -> float:
+    """Return the chance that copies carry the workload's rate; 1 where it is no rate."""
+    if load.rate_per_copy is None:
+        return 1.0
+    return carried_chance(load.rate_per_copy, saturation_per_s(candidate.copy), band_for(demand, candidate))
+
+
+def by_headroom(demand: Demand, candidate: Candidate, load: LoadSpread) -> tuple[int, float]:
+    """Return the shortfall of a deployment by the chance that it carries the rate, where nothing else falls short."""
+    # Rounded, as the copies were counted by the inverse of the chance: equal but for the last digits is equal.
+    lack = round(demand.endpoint.objective.headroom - carried_by(demand, candidate, load), 9)
+    return (LACKS_HEADROOM, lack) if lack > 0 else (0, 0.0)
+
+
+def without_headroom(demand: Demand, feasible: FeasibleCandidate) -> RejectedCandidate:
+    """Return the rejection of a deployment that lacks nothing but headroom, where another one has it."""
+    load, chance = feasible.load, carried_by(demand, feasible.candidate, feasible.load)
+    because, field = f"{headroom_words(demand, load.copy_count, chance)}.", ("objective", "headroom")
+    money = feasible.score.usd_per_hour, load.output_tok_s
+    return RejectedCandidate(*feasible.candidate.place, "copies", because, 1 / chance, field, "", *money)
+
+
+def headroom_words(demand: Demand, copies: int, chance: float) -> str:
+    """Say that copies carry a rate, but not with the wanted chance."""
+    carry, wanted = counted(copies, "copy carries", "copies carry"), demand.endpoint.objective.headroom
+    return f"{carry} the rate with a chance of {chance:.1%}, below objective.headroom {wanted:g}"
 
 
 def misses_alone(demand: Demand, candidate: Candidate) -> RejectedCandidate | None:
@@ -155,6 +186,7 @@ def at_its_rate(candidate: Candidate, load: LoadSpread) -> LoadSpread:
 
 def _copies_at_rate(demand: Demand, candidate: Candidate, fewest: int) -> int:
     rate = demand.endpoint.workload.requests_per_second or 0.0
+    fewest = max(fewest, carrying_copies(demand, candidate))
     return copies_at_rate(candidate.levels, demand.objectives, rate, demand.endpoint.scaling, fewest)
 
 
@@ -167,6 +199,8 @@ def planned_load(demand: Demand, estimated: Estimate) -> FeasibleCandidate | Non
     sized = size(demand, candidate, highest, lambda level: predict_at(candidate.copy, level).output_tok_s)
     load = sized.load
     if sized.needed > demand.endpoint.scaling.max_copies or not _holds(demand, candidate, load):
+        return None
+    if by_headroom(demand, candidate, load)[0]:
         return None
     if load.rate_per_copy is not None and not keeps(candidate.levels, demand.objectives, load.rate_per_copy):
         return None
@@ -234,11 +268,12 @@ def _loosened(demand: Demand, candidate: Candidate, copies: int) -> str:
 
 def _too_slow(demand: Demand, candidate: Candidate, load: LoadSpread) -> RejectedCandidate:
     wanted_tok_s, reached = demand.endpoint.slo.output_tok_s or 0.0, load.output_tok_s
+    is_rate = load.rate_per_copy is not None
     because = (
-        f"{counted(load.copy_count, 'copy', 'copies')}: {reached:,.0f} output tok/s predicted, below slo.output_tok_s "
-        f"{wanted_tok_s:,.0f}."
+        f"{counted(load.copy_count, 'copy', 'copies')}: {reached:,.0f} output tok/s "
+        f"{'offered' if is_rate else 'predicted'}, below slo.output_tok_s {wanted_tok_s:,.0f}."
     )
-    what = "max_copies or " if load.concurrency_per_copy > 1 else ""
+    what = "max_copies or " if load.concurrency_per_copy > 1 and not is_rate else ""
     return RejectedCandidate(
         *candidate.place,
         stage="copies",
@@ -287,6 +322,8 @@ def chance_of(
 ) -> float | None:
     """Return the chance that a deployment meets the SLO; `None` where the spec bounds nothing.
 
+    A rate that is not carried meets none, as its queue grows without end; else the tokens that it offers are answered.
+
     Args:
         slower: By how many standard deviations it is taken to be slower than predicted.
     """
@@ -296,6 +333,8 @@ def chance_of(
     chances = [
         chance_within(bound.ratio(outcome), band.latency_of(bound.metric), slower) for bound in bounds if outcome
     ]
-    if wanted_tok_s is not None:
+    if wanted_tok_s is not None and load.rate_per_copy is None:
         chances.append(chance_within(wanted_tok_s / load.output_tok_s, band.throughput, slower))
+    if load.rate_per_copy is not None and endpoint.slo.bounds_speed:
+        chances.append(carried_chance(load.rate_per_copy, saturation_per_s(candidate.copy), band, slower))
     return min(chances, default=None)

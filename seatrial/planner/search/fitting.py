@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from seatrial.planner.decisions.batching import compiled_batch
 from seatrial.planner.predict.copy_model import hardware_of, place_copy
-from seatrial.planner.predict.memory import adapters_bytes, fit_memory, missing_bytes
+from seatrial.planner.predict.memory import adapters_bytes, fit_memory, missing_bytes, shared_prefix
 from seatrial.planner.predict.simulation import AT_RANDOM
 from seatrial.planner.recipe_limits import accelerator_refusals
 from seatrial.planner.search.candidate import Candidate, RejectedCandidate
@@ -137,6 +137,7 @@ def memory_of(demand: Demand, instance: Instance, degree: int, experts: int = 1)
         draft=demand.speculation.draft if demand.speculation else None,
         attention_data_parallel_degree=demand.groups(degree).attention,
         adapters=adapters_bytes(demand.architecture, lora, degree, experts_groups=experts),
+        shared=shared_prefix(demand.endpoint.workload, demand.lengths),
     )
 
 
@@ -185,6 +186,8 @@ def _fitted(demand: Demand, instance: Instance, hardware: Hardware, degree: int)
         lengths=demand.lengths,
         expert_parallel_degree=groups.experts,
         attention_data_parallel_degree=groups.attention,
+        shared=shared_prefix(workload, demand.lengths),
+        adapters=overrides.lora,
     )
     # As many copies as the accelerators take: fewer would cost the same.
     candidate = Candidate(

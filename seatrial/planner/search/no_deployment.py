@@ -34,6 +34,7 @@ _RULES: dict[Stage, str] = {
     "degree": "SEA204",
     "specifications": "SEA210",
 }
+_AS_SECONDS = 10  # times the bound: what is so far from it was meant in seconds, where a thousand times it is reached
 _WHAT: dict[Stage, str] = {
     "budget": "no deployment that meets the SLO is within the budget",
     "price": "no deployment that meets the SLO has a known price",
@@ -132,7 +133,10 @@ def _missed_objectives(loaded: LoadedSpec, rejections: Sequence[RejectedCandidat
 def _allow(miss: Miss) -> str:
     """Return what the objective would have to allow, in its own unit."""
     if miss.objective.path[0] == "slo":
-        return f"raise the bound to {math.ceil(miss.predicted_ms):,} ms, or allow faster instance types"
+        bound_ms = miss.objective.bound_ms
+        meant = bound_ms * MS_PER_S >= miss.predicted_ms >= _AS_SECONDS * bound_ms
+        unit = f"; bounds are in ms: {bound_ms:,.12g} s is {bound_ms * MS_PER_S:,.12g}" if meant else ""
+        return f"raise the bound to {math.ceil(miss.predicted_ms):,} ms, or allow faster instance types{unit}"
     return f"raise the bound to {math.ceil(miss.predicted_ms / MS_PER_S):,} s, or allow faster instance types"
 
 

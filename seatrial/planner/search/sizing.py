@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from seatrial.documents.plan import Cost
+from seatrial.planner.predict.band import carried_share
 from seatrial.planner.predict.simulation import saturation_per_s
-from seatrial.planner.search.candidate import Excess, FeasibleCandidate, Score, SustainedRate
-from seatrial.planner.search.capacity import copies_needed, spread
+from seatrial.planner.search.candidate import Excess, FeasibleCandidate, Score, SustainedRate, band_for
+from seatrial.planner.search.capacity import LoadSpread, copies_needed, spread
 from seatrial.specs.guardrails.fleets import ModelInstances, fleets_of
 from seatrial.specs.scaling import copies_replaced_at_once
 from seatrial_base.units import BLENDED_TOKENS_PER_OUTPUT_TOKEN, S_PER_HOUR, counted, usd
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from seatrial.planner.search.candidate import Candidate
-    from seatrial.planner.search.capacity import Levels, LoadSpread
+    from seatrial.planner.search.capacity import Levels
     from seatrial.planner.search.demand import Demand, LatencyBound
     from seatrial.specs.endpoint import Budget, EndpointSpec, WorkloadSpec
     from seatrial.specs.guardrails.limits import GuardRails
@@ -74,6 +75,7 @@ def cost_of(best: FeasibleCandidate, discount: float = 0.0) -> Cost:
         discount=discount,
         price_source=instance.price_source,
         price_date=instance.price_date,
+        price_region=instance.price_region if instance.has_other_price else None,
         savings_plan_usd_per_hour=None if saved is None else round(saved * best.instance_count, 4),
         purchase=instance.purchase,
         on_demand_usd_per_hour=None if listed is None else round(listed * best.instance_count, 4),
@@ -115,6 +117,7 @@ def size(
         return spread(candidate.copy, workload, copies, tok_s)
 
     needed = copies_needed(candidate.copy, workload, highest) if fewest is None else fewest
+    needed = max(needed, carrying_copies(demand, candidate))
     load = loaded(
         _enough_copies(loaded, max(needed, scaling.min_copies), scaling.max_copies, workload, wanted_tok_s or 0.0)
     )
@@ -138,15 +141,35 @@ def _enough_copies(
 
 def _useful_copies(demand: Demand, candidate: Candidate, copies: int) -> int:
     each, budget = candidate.copies_per_instance, demand.endpoint.budget
-    if demand.endpoint.objective == "throughput":
+    if demand.endpoint.objective.goal == "throughput":
         price = usd_per_hour(candidate.instance, 1, demand.discount)
         if budget.usd_per_hour is None or price is None:
             return demand.endpoint.scaling.max_copies
         return math.floor(budget.usd_per_hour / price) * each
     per_token = [bound for bounds in (budget, demand.rails) for bound in _bounds_per_token(bounds)]
-    if demand.endpoint.objective == "cost_per_token" or any(bound is not None for bound in per_token):
+    if demand.endpoint.objective.goal == "cost_per_token" or any(bound is not None for bound in per_token):
         return min(math.ceil(copies / each) * each, demand.endpoint.workload.concurrency or copies)
     return copies
+
+
+def carrying_copies(demand: Demand, candidate: Candidate) -> int:
+    """Return the fewest copies that carry the workload's rate with the wanted headroom; 1 where it is no rate.
+
+    Where limits of the spec don't allow so many: as many as they do, but no fewer than are predicted to carry it.
+    """
+    rate_per_s = demand.endpoint.workload.requests_per_second
+    if rate_per_s is None:
+        return 1
+    loaded = rate_per_s / saturation_per_s(candidate.copy)
+    share = carried_share(demand.endpoint.objective.headroom, band_for(demand, candidate))
+    fewest, wanted = math.ceil(loaded), math.ceil(loaded / share)
+    tok_s, most = rate_per_s * demand.endpoint.workload.output_tokens, demand.endpoint.scaling.max_copies
+
+    def is_refused(copies: int) -> bool:
+        score = score_of(demand, candidate, LoadSpread(copies, 1, tok_s), tok_s)
+        return copies > most or (score.usd_per_hour != UNKNOWN and bool(excesses(demand, candidate, score)))
+
+    return bisect_left(range(wanted + 1), x=True, lo=fewest + 1, key=is_refused) - 1 if wanted > fewest else fewest
 
 
 def instances_for(candidate: Candidate, copies: int) -> int:
@@ -163,6 +186,7 @@ def score_of(demand: Demand, candidate: Candidate, load: LoadSpread, copy_highes
         ms_per_token_alone=candidate.alone.ms_per_token.mean,
         output_tok_s=load.output_tok_s,
         highest_tok_s=load.copy_count * copy_highest_tok_s,
+        offer_is_unknown=not candidate.instance.is_offered,
     )
 
 

@@ -16,10 +16,10 @@ from functools import cache
 from typing import TYPE_CHECKING, Literal
 
 from seatrial.documents.prediction import Band, Limit
-from seatrial.planner.predict.band import ASSUMED, DATA_PARALLEL, band_of, chance_within, doubted
+from seatrial.planner.predict.band import ASSUMED, DATA_PARALLEL, band_of, carried_chance, doubted
 from seatrial.planner.predict.closed_form import predict_at
 from seatrial.planner.predict.copy_model import compiled_length, hardware_of, least_batched_tokens, place_copy
-from seatrial.planner.predict.memory import fit_memory, held_tokens
+from seatrial.planner.predict.memory import SharedPrefix, fit_memory, held_tokens
 from seatrial.planner.predict.simulation import (
     PUBLISHED,
     REQUESTS_AT_A_RATE,
@@ -31,7 +31,7 @@ from seatrial.planner.predict.simulation import (
     simulate_static,
 )
 from seatrial.planner.tables import options
-from seatrial.planner.tables.rows import COUNTS, as_number
+from seatrial.planner.tables.rows import COUNTS
 from seatrial.planner.tables.steady import (
     InstanceLevel,
     SteadyLevel,
@@ -47,9 +47,10 @@ from seatrial.planner.tables.steady import (
 )
 from seatrial_base.catalog import neuron
 from seatrial_base.catalog.architecture import shards_evenly
-from seatrial_base.catalog.engines import release_of
+from seatrial_base.catalog.engine_limits import Start, start_refusals
+from seatrial_base.catalog.engines import ENGINE_CANDIDATES, EngineCase, release_of, rule_reasons
 from seatrial_base.table import without_formula
-from seatrial_base.units import GIB, MS_PER_S
+from seatrial_base.units import GIB, MS_PER_S, as_number
 from seatrial_load.documents.arrivals import Poisson
 from seatrial_load.measure.interval import percentile
 
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
 
     from seatrial.planner.predict.copy_model import Copy
     from seatrial.planner.tables.rows import CsvRow, Load, RowSpec
+    from seatrial_base.catalog.engines import Facts
 
 Form = Literal["simulation", "closed"]
 TIMEOUT_S = 60.0  # SageMaker's bound of an invocation
@@ -105,6 +107,7 @@ class RowLimit(StrEnum):
     DOES_NOT_FIT = "does not fit"
     DEGREE = "degree does not divide the heads"
     QUEUE = "endless queue"
+    ENGINE = "engine can't load it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,12 +179,11 @@ def predict_csv_row(spec: RowSpec, form: Form = "simulation", load: Load = "publ
 def _at_rate(copy: Copy, spec: RowSpec, band: Band) -> RowPrediction:
     """Return what copies do whose requests arrive at random, dealt out evenly to all of them.
 
-    The chance that they carry the rate is that of a throughput beyond it. An endless queue has no
-    latency.
+    An endless queue has no latency.
     """
     copies = spec.instance_count * spec.copies_per_instance
     rate_per_s, most_per_s = spec.rate_per_s / copies, saturation_per_s(copy)
-    carried = chance_within(rate_per_s / most_per_s, band.throughput)
+    carried = carried_chance(rate_per_s, most_per_s, band)
     tok_s = min(rate_per_s, most_per_s) * copies * spec.output_tokens
     if rate_per_s >= most_per_s:
         return RowPrediction(tok_s, None, RowLimit.QUEUE, band, carried=carried)
@@ -219,6 +221,7 @@ def _placed(spec: RowSpec) -> Copy:
         raise ValueError(f"{spec.instance.instance_type} has no known speed")
     compiled = spec.engine.compiled_shapes
     length = compiled_length(spec.input_tokens + spec.output_tokens) if compiled else 0
+    shared = SharedPrefix(round(spec.prefix_hit_rate * spec.input_tokens))
     batched_tokens = length or least_batched_tokens(spec.engine, spec.instance, spec.input_tokens)
     memory = fit_memory(
         spec.architecture,
@@ -231,6 +234,7 @@ def _placed(spec: RowSpec) -> Copy:
         kv_bits=8 if spec.kv_precision == "fp8" else 16,
         draft=spec.speculation.draft if spec.speculation else None,
         attention_data_parallel_degree=spec.attention_data_parallel_degree,
+        shared=shared,
     )
     return place_copy(
         spec.architecture,
@@ -248,6 +252,7 @@ def _placed(spec: RowSpec) -> Copy:
         max_model_len=length,
         expert_parallel_degree=spec.expert_parallel_degree,
         attention_data_parallel_degree=spec.attention_data_parallel_degree,
+        shared=shared,
     )
 
 
@@ -436,6 +441,21 @@ def answered(columns: Sequence[str], rows: Sequence[CsvRow], form: Form, load: L
     return CsvTable(kept, written, sum(row.get(PREDICTED[0]) is None for row in written))
 
 
+def engine_refusal(spec: RowSpec) -> str:
+    """Return why the row's engine can't load its weights; empty where the catalog knows nothing against it."""
+    family = spec.engine.family
+    candidate = ENGINE_CANDIDATES.get("lmi-vllm" if family == "lmi" else family)
+    # TensorRT-LLM of a table is its own server, and not the one inside LMI, of which alone the limits are known.
+    if candidate is None or spec.engine.compiled_shapes:
+        return ""
+    loader, release = "vllm" if family == "lmi" else family, release_of(family, spec.engine_version)
+    facts: Facts = {"quantization": spec.quantization} if spec.quantization else {}
+    # Each expert may be whole on an accelerator of its own: rows rarely say so.
+    where = (spec.degree, spec.degree, spec.instance.accelerator, spec.instance.dtype, spec.architecture)
+    refusals = start_refusals(Start(loader, release, spec.quantization, *where))
+    return " ".join((*rule_reasons(EngineCase(facts), candidate, "excludes"), *(each.because for each in refusals)))
+
+
 def _cells(row: CsvRow, form: Form, load: Load) -> dict[str, Cell]:
     if row.spec is None:
         texts = []
@@ -444,6 +464,12 @@ def _cells(row: CsvRow, form: Form, load: Load) -> dict[str, Cell]:
             hint = f" ({problem.hint})" if problem.hint else ""
             texts.append(f"{problem.rule}: {field}{problem.message}{hint}")
         return {ERROR: "; ".join(texts)}
+    engine, version = row.spec.engine.family, row.spec.engine_version
+    release = release_of(engine, version) if engine == "lmi" else None
+    inside = f" (vLLM {'.'.join(map(str, release))})" if release else ""
+    taken = f"{engine} {version or 'newest'}{inside}"
+    if refusal := engine_refusal(row.spec):
+        return {"predicted_limit": RowLimit.ENGINE, ENGINE: taken, ERROR: f"SEA254: {refusal}"}
     prediction = predict_csv_row(row.spec, form, load)
     throughput, latency = prediction.output_tok_s, prediction.ms_per_token
     low, high = 1 / (1 + prediction.band.throughput), 1 + prediction.band.throughput
@@ -465,11 +491,7 @@ def _cells(row: CsvRow, form: Form, load: Load) -> dict[str, Cell]:
     if prediction.carried is not None:
         in_flight = None if level is None else _rounded(level.concurrency)
         cells |= zip(OPEN, (in_flight, _rounded(prediction.carried)), strict=True)
-    engine, version = row.spec.engine.family, row.spec.engine_version
-    release = release_of(engine, version) if engine == "lmi" else None
-    inside = f" (vLLM {'.'.join(map(str, release))})" if release else ""
-    cells[ENGINE] = f"{engine} {version or 'newest'}{inside}"
-    notes = {OPTIMIZATION: row.optimization, NOTE: "; ".join(row.spec.guessed)}
+    notes = {ENGINE: taken, OPTIMIZATION: row.optimization, NOTE: "; ".join(row.spec.guessed)}
     return cells | {name: text for name, text in notes.items() if text}
 
 

@@ -11,7 +11,10 @@ from functools import cache
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Literal, get_args
 
+from seatrial.documents.plan import UNPREDICTED
+from seatrial.planner.predict.memory import memory_bound, with_options
 from seatrial.planner.tables import options, published_names
+from seatrial_base.catalog.engine_options import effect_of, refusing_range
 from seatrial_base.catalog.engines import Family, find_engine
 from seatrial_base.catalog.images import resolve_image
 from seatrial_base.catalog.jumpstart import HOME
@@ -20,6 +23,7 @@ from seatrial_base.errors import SpecError
 from seatrial_base.field_facts import made_of
 from seatrial_base.findings import Finding, Place
 from seatrial_base.printer import MOST_LISTED
+from seatrial_base.units import as_number
 from seatrial_load.documents.request import Start
 
 if TYPE_CHECKING:
@@ -60,6 +64,11 @@ _MOST_PER_S = 100_000.0
 _STARTS: tuple[Start, ...] = get_args(Start)
 DEFAULT_ENGINE = "lmi"  # the planner's first choice, in the version that it takes
 _READ_APART = {"tp_degree", "concurrency", *options.SPELLINGS}
+# Columns that are read, or that change nothing here, though an option of an engine is named so.
+_READ = frozenset(
+    {*COUNTS, *REQUIRED, *options.COLUMNS, *(name for names in options.SPELLINGS.values() for name in names)}
+    | {"engine", "precision", "quantization", "batching", "start", "model_id", "dtype", "max_model_len"}
+)
 
 
 class Cells:
@@ -251,6 +260,21 @@ class Cells:
             self._wrong(name, "SEA222", f"{cells} contradict each other")
         return max((number for number in numbers.values() if number is not None), default=1)
 
+    def options_of(self, engine: NamedEngine) -> Engine:
+        """Return the engine with the columns that bound its KV cache; what else changes its speed is noted."""
+        left_out = list[str]()
+        for name, cell in self._cells.items():
+            text, effect = cell.strip(), effect_of(name)
+            if not text or effect is None or name in _READ:
+                continue
+            if refusing := refusing_range(name, text):
+                self._wrong(name, "SEA222", f"{_quoted(text)} is out of range", f"valid: {refusing.shown}")
+            counts = memory_bound(engine.facts, name, text) or effect.how == "neutral" or text.lower() in effect.assumed
+            left_out += [] if counts else [name]
+        if left_out:
+            self.notes.append(f"{UNPREDICTED[0].lower()}{UNPREDICTED[1:]}{', '.join(left_out)}")
+        return with_options(engine.facts, self._cells)
+
     def parallelism(
         self,
         place: PublishedInstance | None,
@@ -334,14 +358,6 @@ class _NearestModels:
         if name not in self._similar and len(self._similar) < MOST_LISTED:
             self._similar[name] = ", ".join(nearest_models(name))
         return self._similar.get(name, "")
-
-
-def as_number(text: str) -> float | None:
-    """Return the number that a cell holds; `None` where it holds none."""
-    try:
-        return float(text)
-    except ValueError:
-        return None
 
 
 def _quoted(text: str) -> str:
@@ -535,6 +551,7 @@ def _read(  # noqa: PLR0917 (of one row, and of the table)
     quantization = read.quantization(*model) if model else None
     kv_precision = read.kv_precision(engine, quantization)
     copies, prefix_hit_rate = counts["copies_per_instance"], read.prefix_hit_rate()
+    facts = read.options_of(engine)
     form = read.parallelism(place, model[0] if model else None, degree, copies, accelerators)
     copies *= form.copies
     instance = read.instance(place, form.degree, copies, accelerators) if place else None
@@ -544,7 +561,7 @@ def _read(  # noqa: PLR0917 (of one row, and of the table)
         RowSpec,
         form,
         architecture=replace(model[0], checkpoint_quantization=quantization),
-        engine=engine.facts,
+        engine=facts,
         engine_version=engine.version,
         instance=instance,
         concurrency=concurrency,

@@ -38,7 +38,7 @@ def cost_section(result: TrialResult, plan: Plan | None) -> Section:
         half=True,
         paragraphs=tuple(_paragraphs(result, plan)),
         tables=(cost_table(result, plan),),
-        remarks=(f"Price: {cost.price_source}, {cost.price_date}{off}.",) if cost.price_source else (),
+        remarks=(f"Price: {cost.price_source}, {cost.price_date}{off}{cost.elsewhere}.",) if cost.price_source else (),
     )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from seatrial.report.charts import Axis, Chart, ChartBand, ChartPoint, Series, is_open
 from seatrial.report.document.section import Section
-from seatrial.report.planned import EDGES, MEANS, P95S, QUANTITIES, THROUGHPUT, band_text, edges
+from seatrial.report.planned import EDGES, MEANS, P95S, QUANTITIES, THROUGHPUT, band_text, carried_lines, edges
 from seatrial.report.values import (
     NO_TOKEN_COUNT,
     count_cell,
@@ -44,7 +44,7 @@ def prediction_apart(result: TrialResult, plan: Plan) -> Section:
     return Section(
         anchor="prediction",
         heading="Prediction for the GPU",
-        paragraphs=(apart, band_text(plan), plan.regime.sentence),
+        paragraphs=(apart, band_text(plan), *carried_lines(plan), plan.regime.sentence),
         charts=tuple(_charts(result, plan, QUANTITIES, measured=False)),
         tables=(predicted_table(plan),),
         detail=True,
@@ -71,6 +71,7 @@ def prediction_beside(result: TrialResult, plan: Plan, outlook: Outlook | None =
             reading,
             *_of_local(result, plan),
             band_text(plan),
+            *carried_lines(plan),
             plan.regime.sentence,
             *((sentence,) if sentence else ()),
         ),

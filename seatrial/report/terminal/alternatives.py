@@ -88,7 +88,7 @@ def first_instances_view(
     parts += [table_view(table_of(columns, cells)), Text(f"\n{reading}")]
     left_out = len(compared) - len(fitting)
     rows = [f"{more} more"] if more else []
-    rows += [f"{left_out} that do not hold the model"] if left_out else []
+    rows += [f"{left_out} that can't run the model"] if left_out else []
     parts.append(Text(f"--wide shows {', '.join((*rows, 'bands and all columns'))}."))
     return Group(*parts)
 
@@ -145,7 +145,7 @@ def statement(basis: Basis) -> str:
     off = f"list prices less {whole_percent(basis.discount)}" if basis.discount else "list prices"
     return (
         f"Predicted, not measured: {basis.workload}, {basis.engine} {basis.engine_version}, constants of "
-        f"{basis.constants}, {off}."
+        f"{basis.constants}, {off}.{f' {basis.unknown_there}' if basis.unknown_there else ''}"
     )
 
 
@@ -202,13 +202,16 @@ def _left_out(rows: Sequence[InstanceComparison]) -> tuple[RenderableType, ...]:
     return heading("Left out"), table_view(table_of(columns, ((row.instance_type, row.because) for row in rows)))
 
 
-def first_recipes_view(rows: Sequence[RecipeRow], title: str, *, has_slo: bool = True) -> RenderableType:
+def first_recipes_view(
+    rows: Sequence[RecipeRow], title: str, *, has_slo: bool = True, has_rate: bool = False
+) -> RenderableType:
     """Return the ten recipes that matter: those that keep the SLO, in the spec's order, and no recipe at all.
 
     What adds an optimization that is predicted to change nothing is left to the wide table.
 
     Args:
         has_slo: Whether the spec bounds speed; without, a recipe is shown where its requests end in time.
+        has_rate: Whether the workload is a rate, whose tokens per second are the same whatever serves them.
     """
     running = [row for row in rows if row.predicted is not None]
     parts: list[RenderableType] = [Text(title, style="bold"), Text(PREDICTED), Text()]
@@ -223,16 +226,19 @@ def first_recipes_view(rows: Sequence[RecipeRow], title: str, *, has_slo: bool =
     shown = [row for row in listed if row in plain or listed.index(row) < MOST_ROWS - len(plain)]
     columns = (name_column("recipe"), *text_columns("deployment"), *number_columns(*_FIRST_RECIPE_NUMBERS))
     cells = (_first_recipe_cells(row, row.predicted) for row in shown if row.predicted is not None)
-    parts += [table_view(table_of(columns, cells)), Text(f"\n{_first_reading(shown, has_slo=has_slo)}")]
+    parts += [
+        table_view(table_of(columns, cells)),
+        Text(f"\n{_first_reading(shown, has_slo=has_slo, has_rate=has_rate)}"),
+    ]
     if more := len(rows) - len(shown):
         parts.append(Text(f"--wide shows {more:,} more, bands and all columns."))
     return Group(*parts, *_listed("Needs", shown), *_listed("Gives up", shown))
 
 
-def _first_reading(rows: Sequence[RecipeRow], *, has_slo: bool) -> str:
+def _first_reading(rows: Sequence[RecipeRow], *, has_slo: bool, has_rate: bool) -> str:
     bands = sorted(row.predicted.throughput_band for row in rows if row.predicted is not None)
     low, high = whole_percent(bands[0]), whole_percent(bands[-1])
-    band = f"±{low}" if low == high else f"±{low} to {high}"
+    band = "as the rate offers them" if has_rate else f"±{low}" if low == high else f"±{low} to {high}"
     kept = "All keep the SLO at the planned load." if has_slo else "Without an SLO: all end in time."
     return f"{kept} tok/s {band}; ratio: to no recipe; ms: per token. *: the spec lacks something, see Needs."
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Final
 from rich.console import Group
 from rich.text import Text
 
-from seatrial.documents.plan import STAND_IN, hardware_words
-from seatrial.report.planned import edges, met_words
+from seatrial.documents.plan import STAND_IN, UNPREDICTED, hardware_words
+from seatrial.report.planned import carried_lines, edges, measure_first, met_words
 from seatrial.report.terminal.tables import narrow_usd, table_view, whole_percent
-from seatrial.specs.prices import CONDITIONS, PURCHASES
+from seatrial.specs.prices import CONDITIONS, PURCHASES, priced
 from seatrial_base.catalog.images import IMAGES
 from seatrial_base.catalog.instances import INSTANCES, find_instance
 from seatrial_base.catalog.precision import kept_quality
@@ -141,8 +141,8 @@ def bounded_latencies(slo: Slo) -> Iterator[Bounded]:
                 yield Bounded(metric, field, shown, bound_ms, f"{name} {statistic} {bound_ms:,g} ms")
 
 
-def first_screen(plan: Plan, loaded: LoadedSpec) -> RenderableType:
-    """Return the plan in 15 lines at most, on a terminal of 100 columns; `--explain` has what finds no room."""
+def first_screen(plan: Plan, loaded: LoadedSpec, columns: int = COLUMNS) -> RenderableType:
+    """Return the plan in 15 lines at most, on a terminal of some columns; `--explain` has what finds no room."""
     lines: list[tuple[str, str]] = []
     headline = _headline(plan)
     if headline is not None:
@@ -164,11 +164,13 @@ def first_screen(plan: Plan, loaded: LoadedSpec) -> RenderableType:
     stand_in = next((warning for warning in plan.warnings if warning.startswith(STAND_IN)), "")
     lines.append(("model", (f"{model}\n{stand_in.rstrip('.')}" if stand_in else model)))
     lines.append(("load", f"{loaded.lengths.words}, {_turns(loaded)}{_traffic(loaded)}: {_throughput(plan, loaded)}"))
+    if carried := "\n".join(carried_lines(plan)):
+        lines.append(("rate", carried))
     longest = f"requests of at most {plan.max_model_len.value:,} tokens"
-    lines.append(("deployment", f"{deployment(plan)}; {longest}"))
+    lines.append(("deployment", f"{deployment(plan)}; {longest}{_offer(plan.instance_type.value, loaded)}"))
     if hosting := "\n".join(_hosting(plan, loaded)):
         lines.append(("hosting", hosting))
-    lines.append(("cost", _cost(plan)))
+    lines.append(("cost", _cost(plan, loaded.environment.region)))
     point = planned_point(plan)
     if point is not None:
         lines.append(("latency", "\n".join(_latencies(plan, loaded, point))))
@@ -180,46 +182,56 @@ def first_screen(plan: Plan, loaded: LoadedSpec) -> RenderableType:
             "none": "none: the spec bounds no latency",
         }[slo_state(plan, loaded)]
         lines.append(("SLO", f"{words}; band ±{whole_percent(plan.band.latency)} ({kind})"))
-    lines.append(("runner-up", _runner_up(plan)))
-    if unpriced := _unpriced_winner(plan):
-        lines.append(("unpriced", unpriced))
+    unpredicted = next((warning for warning in plan.warnings if warning.startswith(UNPREDICTED)), "")
+    lines += _doubts_and_rivals(plan, loaded, unpredicted, columns)
     # The best buy is on top already.
     if plan.proposals and headline is None:
         lines.append(("proposed", _proposal(min(plan.proposals, key=_gain))))
     if plan.probe is not None:
         lines.append(("probe", _probe(plan.probe, loaded)))
     last = ("next", _next(loaded))
-    if warnings := warnings_of(plan):
-        lines.append(("warnings", _warned(warnings, MOST_LINES - 1 - _height((*lines, last)))))
-    rows = fitted((*lines, last))
+    if warnings := [warning for warning in warnings_of(plan) if warning != unpredicted]:
+        lines.append(("warnings", _warned(warnings, MOST_LINES - 1 - _height((*lines, last), columns), columns)))
+    rows = fitted((*lines, last), columns)
     view = table_view(table_of((name_column(""), *text_columns("")), rows))
     return Group(Text(f"Plan for {plan.endpoint} in {plan.environment}", style="bold"), view)
 
 
-def fitted(rows: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+def _doubts_and_rivals(plan: Plan, loaded: LoadedSpec, unpredicted: str, columns: int) -> Iterator[tuple[str, str]]:
+    """Yield what to measure first, what the prediction leaves out, the next best, and what has no price."""
+    if unsure := measure_first(plan, loaded):
+        yield "measure", unsure
+    if unpredicted:
+        yield "left out", shorten(unpredicted.rstrip("."), columns - _NAME_COLUMNS, placeholder="… --section warnings")
+    yield "runner-up", _runner_up(plan, loaded)
+    if unpriced := _unpriced_winner(plan, loaded):
+        yield "unpriced", unpriced
+
+
+def fitted(rows: Sequence[tuple[str, str]], columns: int = COLUMNS) -> tuple[tuple[str, str], ...]:
     """Return the rows that find room below the title: those in `_FIRST_TO_GO` go until all others do."""
     kept = list(rows)
     for name in _FIRST_TO_GO:
-        if _height(kept) < MOST_LINES:
+        if _height(kept, columns) < MOST_LINES:
             break
         kept = [row for row in kept if row[0] != name]
     return tuple(kept)
 
 
-def _height(rows: Iterable[tuple[str, str]]) -> int:
+def _height(rows: Iterable[tuple[str, str]], columns: int) -> int:
     """Return the lines that rows take on the screen: one long row may wrap into three."""
-    return sum(len(wrap(line, COLUMNS - _NAME_COLUMNS)) or 1 for _, text in rows for line in text.splitlines())
+    return sum(len(wrap(line, columns - _NAME_COLUMNS)) or 1 for _, text in rows for line in text.splitlines())
 
 
-def _warned(warnings: Sequence[str], room: int) -> str:
+def _warned(warnings: Sequence[str], room: int, columns: int) -> str:
     """Return as many whole warnings as find room, at least the beginning of the first."""
     count = len(warnings)
     for kept in range(count, 0, -1):
         more = f" {count - kept} more: --section warnings" if kept < count else ""
         text = f"{count}: {' '.join(warnings[:kept])}{more}"
-        if _height([("", text)]) <= room:
+        if _height([("", text)], columns) <= room:
             return text
-    width = max(1, room) * (COLUMNS - _NAME_COLUMNS)
+    width = max(1, room) * (columns - _NAME_COLUMNS)
     return shorten(f"{count}: {warnings[0]}", width, placeholder="… --section warnings")
 
 
@@ -257,7 +269,7 @@ def warnings_of(plan: Plan) -> tuple[str, ...]:
 
 
 def load_tok_s(plan: Plan) -> float | None:
-    """Return the predicted output tokens per second of all copies at the planned load; `None` where none is known."""
+    """Return the output tokens per second of all copies at the planned load: predicted, or what a rate offers."""
     chosen = next((alternative for alternative in plan.pareto if alternative.chosen), None)
     if chosen is not None:
         return chosen.output_tok_s
@@ -309,7 +321,7 @@ def _gain(proposal: Proposal) -> tuple[bool, float, float]:
     return not kept_quality(proposal.quantization), price, -proposal.highest_tok_s
 
 
-def _unpriced_winner(plan: Plan) -> str:
+def _unpriced_winner(plan: Plan, loaded: LoadedSpec) -> str:
     """Name the deployment without a price that would win, and the price; empty where none could.
 
     It could where its estimated price is lower, or, without an estimate, where memory is nowhere cheaper than at the
@@ -325,7 +337,7 @@ def _unpriced_winner(plan: Plan) -> str:
     usd, one = max(winners, key=lambda pair: pair[0] / _least_usd(pair[1].instance_type))
     known = find_instance(one.instance_type)
     guess = known.estimated_usd_per_hour if known else None
-    estimate = "" if guess is None else f"; estimated {narrow_usd(guess)}/h"
+    estimate = ("" if guess is None else f"; estimated {narrow_usd(guess)}/h") + _offer(one.instance_type, loaded)
     return f"{one.words} meets the SLO too and wins below {narrow_usd(usd)}/h for an instance{estimate}"
 
 
@@ -356,10 +368,13 @@ def _traffic(loaded: LoadedSpec) -> str:
     return f"{load.requests_per_second:g} requests/s, {ARRIVALS[load.arrivals].timing}"
 
 
-def _cost(plan: Plan) -> str:
+def _cost(plan: Plan, region: str) -> str:
     cost = plan.cost
     if cost.usd_per_hour is None:
-        return "unknown: this instance type has no known price"
+        known = find_instance(plan.instance_type.value)
+        guess = None if known is None else known.estimated_usd_per_hour
+        estimate = "" if guess is None else f"; estimated {usd(guess * plan.instance_count.value)}/h"
+        return f"unknown: this instance type has no known price{estimate}"
     off = f" ({whole_percent(cost.discount)} discount)" if cost.discount else ""
     token = cost.usd_per_million_output_tokens
     planned = None if cost.purchase != "on_demand" else cost.savings_plan_usd_per_hour
@@ -367,6 +382,8 @@ def _cost(plan: Plan) -> str:
     per_token = "" if token is None else f", {usd(token)} per million output tokens"
     per_token += "" if cost.usd_per_session is None else f", {usd(cost.usd_per_session)} per session"
     paid = f"{usd(cost.usd_per_hour)}/h, ${cost.usd_per_hour * HOURS_PER_MONTH:,.0f}/month{off}{per_token}"
+    if cost.price_region is not None:
+        return f"price not known in {region} ({cost.price_region}: {paid})"
     if cost.purchase == "on_demand":
         return paid
     listed = cost.on_demand_usd_per_hour
@@ -413,10 +430,18 @@ def _banded(value: float, plan: Plan, metric: str) -> str:
 def _throughput(plan: Plan, loaded: LoadedSpec) -> str:
     least = loaded.endpoint.slo.output_tok_s
     bound = "" if least is None else f", SLO {least:,g} tok/s"
-    return f"{short(load_tok_s(plan))} output tok/s ±{whole_percent(plan.band.throughput)}{bound}"
+    # What a rate offers is no prediction: `carried_lines` has the saturation, which is one.
+    how = " offered" if plan.rates else f" ±{whole_percent(plan.band.throughput)}"
+    return f"{short(load_tok_s(plan))} output tok/s{how}{bound}"
 
 
-def _runner_up(plan: Plan) -> str:
+def _offer(instance_type: str, loaded: LoadedSpec) -> str:
+    known = find_instance(instance_type)
+    is_offered = known is None or priced(known, loaded).is_offered
+    return "" if is_offered else f"; not known to be offered in {loaded.environment.region}"
+
+
+def _runner_up(plan: Plan, loaded: LoadedSpec) -> str:
     """Name the next best: the first rejected deployment that meets the SLO, or else one of the Pareto front."""
     loser: Rejected | Alternative | None = next((one for one in plan.rejected if one.feasible), None)
     loser = loser or next((alternative for alternative in plan.pareto if not alternative.chosen), None)
@@ -429,8 +454,10 @@ def _runner_up(plan: Plan) -> str:
         price = f"{usd(theirs)}/h"
     else:
         price = f"{usd(theirs)}/h ({'+' if theirs >= ours else '-'}{usd(abs(theirs - ours))}/h)"
-    hardware = hardware_words(loser.instance_type, loser.tensor_parallel_degree)
-    return f"{hardware}: {price}, {short(loser.output_tok_s)} output tok/s"
+    count = f"{loser.instance_count} x " if loser.instance_count > 1 else ""
+    hardware = f"{count}{hardware_words(loser.instance_type, loser.tensor_parallel_degree)}"
+    speed = "" if plan.rates else f", {short(loser.output_tok_s)} output tok/s"
+    return f"{hardware}: {price}{speed}{_offer(loser.instance_type, loaded)}"
 
 
 def _proposal(proposal: Proposal, share: str = "") -> str:
@@ -451,7 +478,8 @@ def _probe(probe: Probe, loaded: LoadedSpec) -> str:
 
 def _next(loaded: LoadedSpec) -> str:
     if not loaded.has_spec:
-        return "--explain shows every section\n--save endpoints/NAME.yaml writes this as a spec"
+        assumed = f"max_copies {loaded.endpoint.scaling.max_copies} assumed"
+        return f"--explain shows every section\n--save endpoints/NAME.yaml writes the spec ({assumed})"
     if not loaded.has_environment:
         return "--explain shows every section\nseatrial init FOLDER writes a repository to deploy from"
     # By its name where that is enough: the name of a file elsewhere is none that `deploy` takes.

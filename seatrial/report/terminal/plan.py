@@ -8,8 +8,8 @@ from rich.console import Group
 from rich.text import Text
 
 from seatrial.documents.plan import Decision, Image
-from seatrial.report.planned import band_text, side_lines
-from seatrial.report.terminal.first_screen import first_screen, warnings_of
+from seatrial.report.planned import band_text, carried_lines, measure_first, side_lines
+from seatrial.report.terminal.first_screen import COLUMNS, first_screen, warnings_of
 from seatrial.report.terminal.tables import heading, narrow_usd, table_view, whole_percent
 from seatrial.specs.prices import CONDITIONS, PURCHASES
 from seatrial_base.table import Column, name_column, number_columns, table_of, text_columns
@@ -106,7 +106,7 @@ def _amounts(cost: Cost, usd_per_hour: float) -> Iterator[str]:
 def _price(cost: Cost) -> str:
     off = f" less the spec's discount of {whole_percent(cost.discount)}" if cost.discount else ""
     kind = "List price" if cost.purchase == "on_demand" else "Price"
-    return f"{kind} of {cost.price_date}{off}, {cost.price_source}"
+    return f"{kind} of {cost.price_date}{off}, {cost.price_source}{cost.elsewhere}"
 
 
 def memory_view(fit: MemoryFit, tokens: int) -> RenderableType:
@@ -135,7 +135,7 @@ def memory_sentence(fit: MemoryFit, tokens: int) -> str:
     if theirs == fit.kv_limited_batch:
         return f"{ours} The rule of thumb, (memory - weights) / (KV per token x tokens), gives the same."
     # It may be off to both sides: what it leaves out takes memory, and what it does not know saves some.
-    why = "a sliding window, or attention by groups, which keep fewer tokens in each cache"
+    why = "a sliding window, a shared prefix, or attention by groups, which keep fewer tokens in each cache"
     if theirs > fit.kv_limited_batch:
         why = "activations and the engine's reserve"
     return (
@@ -178,7 +178,8 @@ def curve_view(plan: Plan) -> RenderableType:
     if not plan.curve:
         return Group(title, Text("The plan has no levels."))
     reading = Text(f"{legend(plan)}\n")
-    rates = (Text(f"\n{RATES}\n"), _rate_points(plan)) if plan.rates else ()
+    rates: tuple[RenderableType, ...] = (Text(f"\n{RATES}\n"), _rate_points(plan)) if plan.rates else ()
+    rates += tuple(map(Text, carried_lines(plan)))
     # The letters of the knee's level and of the gate's, by concurrency.
     gate = plan.gate_concurrency_per_copy.value
     knee = plan.knee.concurrency
@@ -338,10 +339,12 @@ def verdict_words(verdict: DegreeVerdict) -> str:
     return {"ranking": "outdone", "allowed": "not allowed"}.get(verdict.stage, f"fails: {verdict.stage}")
 
 
-def plan_view(plan: Plan, loaded: LoadedSpec, sections: Collection[Section] = ()) -> RenderableType:
+def plan_view(
+    plan: Plan, loaded: LoadedSpec, sections: Collection[Section] = (), columns: int = COLUMNS
+) -> RenderableType:
     """Return the sections of a plan, in their fixed order; the first screen where none is requested."""
     if not sections:
-        return first_screen(plan, loaded)
+        return first_screen(plan, loaded, max(columns, COLUMNS))
     parts = [part for name, view in SECTIONS.items() if name in sections for part in view(plan, loaded)]
     title = Text(f"Plan for {plan.endpoint} in {plan.environment}", style="bold")
     return Group(title, Text(subtitle(plan, loaded), style="dim"), *parts)
@@ -351,7 +354,7 @@ def subtitle(plan: Plan, loaded: LoadedSpec) -> str:
     """Name the model, the workload and the objective that the plan was made for."""
     return (
         f"{plan.model_name} ({plan.architecture}), {loaded.lengths.words}, objective "
-        f"{loaded.endpoint.objective}, plan {plan.digest}"
+        f"{loaded.endpoint.objective.goal}, plan {plan.digest}"
     )
 
 
@@ -361,11 +364,12 @@ def _memory_parts(plan: Plan, loaded: LoadedSpec) -> Iterator[RenderableType]:
 
 
 def _alternative_parts(plan: Plan, loaded: LoadedSpec) -> Iterator[RenderableType]:
-    del loaded
     if plan.pareto:
         yield pareto_view(plan)
     if sides := "\n".join(side_lines(plan)):
         yield Text(f"\n{sides}")
+    if unsure := measure_first(plan, loaded):
+        yield Text(f"\nMeasure {unsure}")
     if plan.probe is not None:
         yield Text(f"\nWorth a probe: {plan.probe.because}")
     for proposal in plan.proposals:

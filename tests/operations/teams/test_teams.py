@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
@@ -110,6 +110,12 @@ def test_the_lock_alone_says_team_version_and_cost(tmp_path: Path) -> None:
 UNKNOWN = TeamEndpoint(team="=ads", endpoint="b", environment="prod", product="chat-small", product_version="2")
 
 
+def test_a_cost_at_another_regions_price_names_it() -> None:
+    total, _, row, *_ = teams_lines([replace(CHAT, price_region="us-east-1")], [])
+    assert total == "search: 1 endpoint, $1.51/h, $1,106/month planned, 1 at the price of another region"
+    assert " 1.51 (us-east-1) " in row
+
+
 def test_every_view_has_each_endpoint_with_its_team() -> None:
     lines = list(teams_lines([CHAT, UNKNOWN], ["prod: no credentials"]))
     assert lines[0] == "=ads: 1 endpoint, $0.00/h, $0/month planned, 1 of unknown cost"
@@ -135,6 +141,7 @@ def test_every_view_has_each_endpoint_with_its_team() -> None:
                     "product_version": "",
                     "usd_per_hour": 1.515,
                     "usd_per_month": pytest.approx(1105.95),
+                    "price_region": None,
                     "trial_verdict": "",
                     "trial_date": "",
                     "drift": "unknown",

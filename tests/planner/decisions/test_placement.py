@@ -14,7 +14,7 @@ def test_more_copies_at_the_target_than_planned_are_said_with_their_price(ask: A
     plan = make_plan(ask(scaling={"target_utilization": 0.1, "max_copies": 3}, trial={"target": "slo"}))
 
     assert plan.copy_count.value == 1
-    assert plan.target_concurrency_per_copy.value == 12.8  # 0.1 of the knee of 128; the workload brings 16
+    assert plan.target_concurrency_per_copy.value == 12.7  # 0.1 of the knee of 127; the workload brings 16
     (told,) = [warning for warning in plan.warnings if "At peak, autoscaling runs" in warning]
     assert told.endswith(" 2 copies instead of the planned 1: $3.03 per hour.")
 

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from seatrial.documents.plan import UNPREDICTED
 from seatrial.planner.planner import make_plan
 
 if TYPE_CHECKING:
@@ -20,6 +21,29 @@ def test_an_option_that_lmi_would_drop_is_warned_of(ask: Ask) -> None:
 def test_known_options_are_not(ask: Ask) -> None:
     serving = {"instance_types": ["ml.g5.2xlarge"], "overrides": {"extra": {"enable_prefix_caching": True}}}
     assert not any("SEA306" in warning for warning in make_plan(ask(serving=serving)).warnings)
+
+
+@pytest.mark.parametrize(
+    ("engine", "overrides", "left_out"),
+    [
+        ("lmi", {"enforce_eager": True, "extra": {"swap_space": 4, "seed": 1}}, "enforce_eager, swap_space"),
+        ("lmi", {"enforce_eager": False, "chunked_prefill": True, "extra": {"cpu_offload_gb": 0}}, ""),
+        ("lmi/trtllm", {}, "serving.backend trtllm"),
+        ("lmi", {"chunked_prefill": False, "extra": {"own": 1}}, "chunked_prefill, own"),
+        ("tgi", {"extra": {"cuda_graphs": 0, "gpu_memory_utilization": 0.5}}, "cuda_graphs, gpu_memory_utilization"),
+        ("lmi", {"extra": {"gpu_memory_utilization": 0.95, "enable_expert_parallel": True}}, ""),
+        ("sglang", {"extra": {"mem_fraction_static": 0.8, "block_size": 32}}, "block_size"),
+        ("lmi", {"extra": {"max_loras": 2}}, "max_loras (counted as serving.overrides.lora)"),
+    ],
+)
+def test_what_the_prediction_does_not_know_is_named_in_one_sentence(
+    ask: Ask, engine: str, overrides: dict[str, object], left_out: str
+) -> None:
+    engine, _, backend = engine.partition("/")
+    serving = {"instance_types": ["ml.g5.2xlarge"], "engine": engine, "backend": backend or "auto"}
+    plan = make_plan(ask(serving={**serving, "overrides": overrides}))
+    named = [warning for warning in plan.warnings if warning.startswith(UNPREDICTED)]
+    assert named == ([f"{UNPREDICTED}{left_out}."] if left_out else [])
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,22 @@ class TestLimits:
 
         assert row["predicted_limit"] == "batch limit"
 
+    @pytest.mark.parametrize(
+        ("row", "because"),
+        [
+            ("openai/gpt-oss-120b,ml.p5.48xlarge,8,1,256,256,8,tgi,", "TGI has no mxfp4 quantization."),
+            ("Llama 2 7B,ml.g5.2xlarge,1,1,256,256,8,tgi-1.1,int8", "TGI has no int8 quantization."),
+            ("openai/gpt-oss-20b,ml.g4dn.12xlarge,4,1,256,256,8,vllm-0.19,", "vLLM 0.19 loads mxfp4 weights from"),
+            ("openai/gpt-oss-120b,ml.p5.48xlarge,8,1,256,256,8,trtllm,", None),
+        ],
+    )
+    def test_what_the_engine_cannot_load_is_answered_in_its_row(self, row: str, because: str | None) -> None:
+        (cells,) = written(row, head=f"{HEAD},engine,quantization")
+
+        assert (cells["predicted_limit"] == "engine can't load it") is (because is not None)
+        assert (cells["predicted_throughput_tok_s"] == "") is (because is not None)
+        assert cells["predicted_error"].startswith(f"SEA254: {because}" if because is not None else "")
+
     def test_what_does_not_fit_has_no_numbers(self) -> None:
         (row,) = written("Falcon 40B,ml.g5.2xlarge,1,1,256,256,1")
 
@@ -77,7 +93,7 @@ class TestDeployments:
         assert (row["predicted_limit"], row["uncertainty"]) == ("batch limit", "assumed")
 
     def test_quantized_weights_leave_more_room(self) -> None:
-        plain, quantized = written(f"{ROW},", f"{ROW},awq", head=f"{HEAD},quantization")
+        plain, quantized = written(f"{ROW},,tgi-1.4", f"{ROW},awq,tgi-1.4", head=f"{HEAD},quantization,engine")
 
         assert float(quantized["predicted_throughput_tok_s"]) > float(plain["predicted_throughput_tok_s"])
         assert quantized["uncertainty"] == "assumed"

@@ -256,3 +256,26 @@ def test_a_build_of_lmi_that_tells_no_bundle_is_no_surer_than_one_whose_release_
     known, unknown = (band_of(find_engine("lmi", each), each, architecture, instance) for each in ("28", "29"))
 
     assert (unknown.latency, unknown.extrapolated) == (known.latency, True)
+
+
+@pytest.mark.parametrize(
+    ("instance_type", "block", "quantization", "wide"),
+    [
+        ("ml.g6e.2xlarge", 128, "fp8", True),
+        ("ml.g6.2xlarge", 128, "fp8", True),
+        ("ml.g6e.2xlarge", None, "fp8", False),
+        ("ml.g6e.2xlarge", 128, "awq", False),
+        ("ml.p5.48xlarge", 128, "fp8", False),
+    ],
+)
+def test_fp8_in_blocks_has_no_tuned_kernel_on_ada(
+    *, instance_type: str, block: int | None, quantization: str, wide: bool
+) -> None:
+    """vLLM PR 29217: the L40S took 1.8 times as long; the band was 19 %, called measured."""
+    architecture, instance = find_model("Qwen/Qwen3-32B"), find_instance(instance_type)
+    assert architecture is not None
+    assert instance is not None
+    found = band_of(
+        LMI, "0.36.0", replace(architecture, weight_block=block), instance, quantization=quantization, input_tokens=500
+    )
+    assert (found.throughput >= 0.8, "no tuned kernel" in found.because) == (wide, wide)

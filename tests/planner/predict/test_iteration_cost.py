@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from seatrial.documents.calibration import Calibration
 from seatrial.planner.predict.copy_model import Speculation
 from seatrial.planner.predict.iteration_cost import costs_of, kernels_of
+from seatrial.planner.predict.memory import SharedPrefix
+from seatrial.planner.predict.request_simulation import simulate_open
 from seatrial_base.catalog import operators
 from seatrial_base.catalog.engines import find_engine
 from seatrial_base.catalog.operators import find_operator
@@ -461,6 +463,21 @@ class TestPrompts:
 
         assert copy.prefilled_tokens == computed
         assert copy.tokens_reserved == copy_of(engine=LMI, input_tokens=1_000).tokens_reserved
+
+    def test_a_prefix_that_requests_share_keeps_none_of_them_waiting(self, copy_of: PlaceCopy) -> None:
+        copy = replace(copy_of(engine=LMI, input_tokens=1_000, prefix_hit_rate=0.9), kv_room_tokens=8_000)
+        copies = (copy, replace(copy, shared=SharedPrefix(900)))  # 56 whole blocks of 16
+        assert [each.kv_limited_batch for each in copies] == [8_000 // 1_136, (8_000 - 896) // 240]
+        own, once = (max(each.started_s for each in simulate_open(one, [0.0] * 20, 19)[0]) for one in copies)
+        assert once < own / 6
+
+    def test_a_step_reads_each_adapter_of_its_batch(self, copy_of: PlaceCopy) -> None:
+        plain = copy_of(engine=LMI)
+        costs, adapted = (costs_of(each) for each in (plain, replace(plain, adapters=4, adapter_bytes=(2e8, 0.0))))
+        more = [adapted.step(batch) - costs.step(batch) for batch in (1, 2, 4, 64)]
+        each = 2e8 / (600e9 * A10G_PRODUCT.memory_efficiency) * VLLM.factor("NVIDIA A10G", "product", "16-bit")
+        assert (more[1] - more[0], more[2] - more[1]) == pytest.approx((each, 2 * each), rel=0.01)
+        assert more[3] - more[2] < each  # no more than four are read, and the batch's arithmetic
 
     def test_what_is_computed_attends_to_the_cached_prefix(self, copy_of: PlaceCopy) -> None:
         whole = costs_of(copy_of(engine=LMI, input_tokens=1_000))

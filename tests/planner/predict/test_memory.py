@@ -13,6 +13,7 @@ from seatrial.planner.predict.memory import (
     fit_memory,
     kv_bytes_per_token,
     missing_bytes,
+    sequences_held,
     weights_bytes,
 )
 from seatrial_base.catalog.engines import find_engine
@@ -105,6 +106,11 @@ def test_vllm_leaves_free_what_its_release_does_not_take(version: str, instance_
     )
 
     assert found.reserve_bytes == reserve
+
+
+def test_a_shared_prefix_is_in_the_cache_once_where_more_run_than_there_are_prefixes() -> None:
+    assert [sequences_held(10_000, 1_000, 0.0, 800, groups) for groups in (1, 10, 50)] == [46, 10, 10]
+    assert sequences_held(20_000, 1_000, 0.0, 800, 10) == 60
 
 
 def test_a_model_that_does_not_fit_says_what_is_missing() -> None:

@@ -311,6 +311,30 @@ class TestTables:
         assert narrow.kv_room_tokens == pytest.approx(2 * wide.kv_room_tokens, rel=1e-3)
         assert wrong(f"{ROW},int2", head) == [("kv_precision", "SEA222")]
 
+    @pytest.mark.parametrize(
+        ("engine", "option", "value", "more"),
+        [
+            ("lmi,24", "gpu_memory_utilization", "0.95", 8_192),  # of 80 GiB a twentieth, of 0.5 MiB a token
+            ("sglang,0.5.9", "mem_fraction_static", "0.88", 0),  # what is assumed without it
+            ("tgi,3.3.6", "CUDA_MEMORY_FRACTION", "0.9", -16_384),
+            ("vllm,0.19.0", "num_gpu_blocks_override", "100", None),
+            ("sglang,0.5.9", "max_total_tokens", "1600", None),
+        ],
+    )
+    def test_an_option_bounds_the_cache(self, engine: str, option: str, value: str, more: int | None) -> None:
+        row, head = "Llama 2 7B,ml.p5.4xlarge,1,1,256,256,8", f"{HEAD},engine,engine_version,{option}"
+        plain, bound = (copy_of(asked(f"{row},{engine},{cell}", head)).kv_room_tokens for cell in ("", value))
+        assert bound == pytest.approx(1_600 if more is None else plain + more, abs=1)
+
+    def test_an_option_of_the_engine_counts_or_is_named(self) -> None:
+        head = f"{HEAD},gpu_memory_utilization,enforce_eager,seed"
+        plain, more, eager = (asked(f"{ROW},{cells}", head) for cells in (",,", "0.95,,", ",true,3"))
+        assert copy_of(more).kv_room_tokens > copy_of(plain).kv_room_tokens == copy_of(eager).kv_room_tokens
+        assert (more.guessed, eager.guessed) == ((), ("not in the prediction: enforce_eager",))
+        assert wrong(f"{ROW},1.2,,", head) == [("gpu_memory_utilization", "SEA222")]
+        shared = copy_of(asked(f"{ROW},0.9", f"{HEAD},prefix_hit_rate"))
+        assert shared.kv_limited_batch > 2 * copy_of(plain).kv_limited_batch
+
     def test_a_row_that_is_wrong_is_written_with_its_cells(self) -> None:
         content = table(ROW, "Llama 2 7B,ml.g5.2xlarge,1,1,256,256,x", ROW + ",9")
         columns, rows = read_rows(content, "rows.csv")

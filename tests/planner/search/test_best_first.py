@@ -37,10 +37,10 @@ def every_feasible(loaded: LoadedSpec, resolved: Resolved) -> list[FeasibleCandi
     found = [each for instance in resolved.allowed for each in candidates(demand, instance)]
     fitting = [each for each in found if isinstance(each, Candidate) and misses_alone(demand, each) is None]
     evaluated = [evaluate(demand, estimate(demand, each)) for each in fitting]
-    goal = loaded.endpoint.objective
+    goal = loaded.endpoint.objective.goal
 
     def order(feasible: FeasibleCandidate) -> Key:
-        band = band_for(demand, "", feasible.candidate)
+        band = band_for(demand, feasible.candidate)
         chance = chance_of(loaded.endpoint, feasible.candidate, feasible.load, band)
         return ranking_order(feasible.candidate, feasible.score, goal, chance)
 

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.documents.plan import Proposal
+from seatrial.documents.plan import Proposal, RatePoint
+from seatrial.report.planned import measure_first
 from seatrial.report.terminal.first_screen import MOST_LINES, fitted, gate_point, load_tok_s, slo_state, warnings_of
-from seatrial.report.terminal.plan import SECTIONS, plan_view
+from seatrial.report.terminal.plan import SECTIONS, plan_view, price_sentence
 from seatrial.specs.endpoint import EndpointSpec
 
 if TYPE_CHECKING:
@@ -65,11 +66,30 @@ def test_warnings_are_whole_where_there_is_room_and_a_start_that_may_time_out_is
     warned = plan.model_copy(update={"warnings": ("The price is old.", slow, *(["Much more is to be said. " * 9] * 9))})
     text = shown(plan_view(warned, loaded))
     assert f"warnings 11: {slow} The price is old. 9 more: --section warnings" in " ".join(text.split())
+    assert "The price is old. Much more" in shown(plan_view(warned, loaded, columns=300), width=300)
+
+
+def test_what_the_prediction_leaves_out_has_a_line_of_its_own(plan: Plan, loaded: LoadedSpec, shown: Shown) -> None:
+    left = plan.model_copy(update={"warnings": ("Not in the prediction: enforce_eager, swap_space.",)})
+    rows = lines_of(shown(plan_view(left, loaded)))
+    assert rows["left"] == "out    Not in the prediction: enforce_eager, swap_space"
+    assert "warnings" not in rows
 
 
 def test_the_longest_request_is_shown(plan: Plan, loaded: LoadedSpec, shown: Shown) -> None:
     row = lines_of(shown(plan_view(plan, loaded)))["deployment"]
     assert row.endswith(f"; requests of at most {plan.max_model_len.value:,} tokens")
+
+
+def test_the_price_of_another_region_and_an_unknown_offer(plan: Plan, loaded: LoadedSpec, shown: Shown) -> None:
+    place = loaded.environment.model_copy(update={"region": "me-south-1"})
+    cost = plan.cost.model_copy(update={"price_region": "us-east-1"})
+    there, elsewhere = replace(loaded, environment=place), plan.model_copy(update={"cost": cost})
+    rows = lines_of(shown(plan_view(elsewhere, there), width=200))
+    home = lines_of(shown(plan_view(plan, loaded), width=200))
+    assert rows["cost"] == f"price not known in me-south-1 (us-east-1: {home['cost']})"
+    assert rows["deployment"] == f"{home['deployment']}; not known to be offered in me-south-1"
+    assert price_sentence(cost).endswith(" (the price of us-east-1: this region's is not known).")
 
 
 def test_an_unknown_price_and_an_open_slo_are_said(plan: Plan, loaded: LoadedSpec, shown: Shown) -> None:
@@ -90,12 +110,40 @@ def test_the_slo_is_met_at_risk_or_missed_by_the_band(plan: Plan, loaded: Loaded
     assert slo_state(plan, with_slo(loaded)) == "none"
 
 
+def test_a_wide_band_asks_to_be_measured_first(plan: Plan, loaded: LoadedSpec, shown: Shown) -> None:
+    def rows_of(share: float) -> dict[str, str]:
+        band = plan.band.model_copy(update={"throughput": share, "latency": 0.1})
+        return lines_of(shown(plan_view(plan.model_copy(update={"band": band}), loaded)))
+
+    spec, gate = loaded.path.as_posix(), plan.gate_concurrency_per_copy.value
+    wide = plan.model_copy(update={"band": plan.band.model_copy(update={"latency": 0.36}), "safer": None})
+    command = f"seatrial probe {spec} -e {loaded.environment.name} --level {gate}"
+    assert measure_first(wide, loaded) == f"first, since the band is ±36 %: {command}"
+    assert "measure" not in rows_of(0.35)
+    assert rows_of(0.36)["measure"].startswith("first, since the band is ±36 %: seatrial")
+
+
 def test_the_throughput_is_that_of_all_copies(plan: Plan) -> None:
     chosen = next(one for one in plan.pareto if one.chosen)
     assert load_tok_s(plan) == chosen.output_tok_s
     bare, point = plan.model_copy(update={"pareto": ()}), gate_point(plan)
     assert point is not None
     assert load_tok_s(bare) == pytest.approx(point.output_tok_s * plan.copy_count.value)
+
+
+def test_the_offered_load_is_no_prediction_and_the_saturation_is_one(
+    plan: Plan, loaded: LoadedSpec, shown: Shown
+) -> None:
+    point = RatePoint(**dict.fromkeys(RatePoint.model_fields, 1.0) | {"output_tok_s": 128.0})
+    rated = {"rates": (point,), "carried_chance": 0.962, "saturation_requests_per_second": 6.5}
+    workload = loaded.endpoint.workload.model_copy(update={"concurrency": None, "requests_per_second": 4})
+    of_rate = replace(loaded, endpoint=loaded.endpoint.model_copy(update={"workload": workload}))
+    text = shown(plan_view(plan.model_copy(update=rated), of_rate), width=100)
+    rows = lines_of(text)
+    assert rows["load"].endswith(f"4 requests/s, at random: {load_tok_s(plan):,.0f} output tok/s offered")
+    assert rows["rate"] == "96 % to be carried; the queue diverges beyond 6.50 requests/s"
+    assert "saturation of all copies: 6.50 requests/s ±30 % (5.00 to 8.45), 832 output tok/s\n" in text
+    assert "tok/s" not in rows["runner-up"]
 
 
 @pytest.mark.parametrize("feasible", [True, False])
@@ -110,7 +158,7 @@ def test_the_runner_up_meets_the_slo(feasible: bool, plan: Plan, loaded: LoadedS
     [
         ("ml.p6-b200.48xlarge", 437.0, "wins below $218.50/h for an instance; estimated $131.02/h"),
         ("ml.p6-b200.48xlarge", 250.0, None),  # two would cost $262 by the estimate
-        ("ml.p5e.48xlarge", 437.0, "wins below $218.50/h for an instance; estimated $69.62/h"),
+        ("ml.p5e.48xlarge", 437.0, "wins below $218.50/h for an instance; estimated $69.62/h; not known to be"),
         ("ml.p5e.48xlarge", 139.0, None),  # two would cost $139.24 by the estimate
     ],
 )
@@ -186,6 +234,12 @@ def test_how_hours_are_bought_stands_below_their_price(plan: Plan, loaded: Loade
         "under a Savings Plan of 3 years without upfront payment: paid every hour of three years, used or not; $1.70/h "
         "on demand latency"
     ) in text
+
+
+def test_the_runner_up_has_its_instances(plan: Plan, loaded: LoadedSpec, shown: Shown) -> None:
+    rejected = plan.rejected[0].model_copy(update={"feasible": True, "instance_count": 2})
+    text = shown(plan_view(plan.model_copy(update={"rejected": (rejected,)}), loaded))
+    assert lines_of(text)["runner-up"].startswith(f"2 x {rejected.instance_type}, TP ")
 
 
 def test_without_a_rival_it_says_so(plan: Plan, loaded: LoadedSpec, shown: Shown) -> None:

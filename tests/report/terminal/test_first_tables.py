@@ -124,7 +124,7 @@ class TestInstanceTypes:
         lines = types_shown(shown, rows, [kept(row.instance_type, 1234.5, count=12) for row in rows])
         assert sum("ml.p6-b300" in line for line in lines) == 10
         assert max(map(len, lines)) <= 80
-        assert lines[-1] == "--wide shows 13 more, 7 that do not hold the model, bands and all columns."
+        assert lines[-1] == "--wide shows 13 more, 7 that can't run the model, bands and all columns."
 
 
 class TestRecipes:

@@ -33,8 +33,8 @@ def test_the_rule_of_thumb_gives_the_articles_worked_example() -> None:
         (4, "The KV cache holds 4 sequences of 4,096 tokens. {rule} the same."),
         (
             9,
-            "The KV cache holds 9 sequences of 4,096 tokens. {rule} 4: it ignores a sliding window, or attention "
-            "by groups, which keep fewer tokens in each cache.",
+            "The KV cache holds 9 sequences of 4,096 tokens. {rule} 4: it ignores a sliding window, a shared prefix, "
+            "or attention by groups, which keep fewer tokens in each cache.",
         ),
     ],
 )

@@ -23,6 +23,7 @@ from seatrial_base.catalog.engine_versions import (
     within,
 )
 from seatrial_base.catalog.rows import CatalogTable, Sourced, nearest_names, read_row
+from seatrial_base.units import as_number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,6 +46,7 @@ Kind = Literal[
     "with_running",
 ]
 Decider = Literal["planner", "spec", "renderer", "engine"]
+Predicted = Literal["counted", "named", "neutral"]
 Topic = Literal[
     "runtime",
     "model",
@@ -76,6 +78,7 @@ class EngineOptionRow:
         topic: What it concerns: the group in which a template writes it.
         decided_by: `planner`: the plan, unless the spec fixes it in `serving.overrides`; `spec`: the spec alone, there;
             `renderer`: follows from other fields of spec and plan; `engine`: left to the engine.
+        predicted: Whether a prediction counts it, names it as left out, or needs neither, as it changes no speed.
         set_in: Fields of a spec that set it, for users; empty where none does.
         also_named: Further names by engine that a spec can't pass through, in small letters.
     """
@@ -83,6 +86,7 @@ class EngineOptionRow:
     name: str
     topic: Topic
     decided_by: Decider
+    predicted: Predicted
     set_in: str
     spellings: tuple[Spelling, ...]
     absent: tuple[Absence, ...]
@@ -372,6 +376,50 @@ def every_known_name() -> frozenset[str]:
     return frozenset(name.lower() for name in (*own, *(key.name for key in all_known_keys())))
 
 
+_OFF = ("false", "none", "0", "off", "auto")  # texts of an option that ask for nothing
+
+
+@dataclass(frozen=True, slots=True)
+class OptionEffect:
+    """How a prediction takes options of engines (`EngineOptionRow.predicted`), by names without prefix.
+
+    Attributes:
+        assumed: Texts with which a prediction is made anyway; names and texts are in small letters.
+        field: The field of a spec by which it would be counted: as an option it is not.
+        sets: The field of `engines.Engine` that it sets, of the KV cache; empty for another option.
+        engines: Those that read it so.
+    """
+
+    how: Predicted
+    names: tuple[str, ...] = ()
+    why: str = ""
+    assumed: tuple[str, ...] = _OFF
+    field: str = ""
+    sets: str = ""
+    engines: tuple[str, ...] = ()
+
+
+# Of options that no row of `ENGINE_OPTIONS` spells, of what sets the KV cache, and of what is on by default.
+EFFECTS: Final = CatalogTable(OptionEffect, "engine_options.json#predicted")
+
+
+def effect_of(name: str) -> OptionEffect | None:
+    """Return how a prediction takes an option that a spec passes on; `None` for a name that nobody knows."""
+    return _effects().get(bare_name(name))
+
+
+@cache
+def _effects() -> Mapping[str, OptionEffect]:
+    """Return the effects by name; of two options that are spelled alike the one that is free to be passed on."""
+    effects: dict[str, OptionEffect] = {}
+    for row in sorted(ENGINE_OPTIONS.rows, key=lambda row: row.decided_by in ("spec", "engine")):
+        as_field = row.decided_by == "spec" and row.predicted == "counted"
+        effect = OptionEffect("named", field=row.set_in) if as_field else OptionEffect(row.predicted)
+        names = {row.name, *(bare_name(text) for each in row.spellings for text in (each.key, each.env) if text)}
+        effects |= dict.fromkeys(names, effect)
+    return effects | {name: row for row in EFFECTS.rows for name in row.names}
+
+
 def unknown_options(names: tuple[str, ...], lmi: int) -> dict[str, tuple[str, ...]]:
     """Return the names that an LMI build does not know, each with the nearest known; none for an unread build."""
     own, passed = (next((row for row in all_known_options() if row.lmi == number), None) for number in (None, lmi))
@@ -398,6 +446,7 @@ def _engine_option(  # noqa: PLR0917 (the keys of a row)
     name: str,
     topic: Topic,
     decided_by: Decider,
+    predicted: Predicted,
     set_in: str = "",
     spellings: tuple[dict[str, object], ...] = (),
     absent: tuple[dict[str, object], ...] = (),
@@ -407,6 +456,7 @@ def _engine_option(  # noqa: PLR0917 (the keys of a row)
         name,
         topic,
         decided_by,
+        predicted,
         set_in or (f"serving.overrides.{name}" if decided_by in ("planner", "spec") else ""),
         tuple(_with_env(read_row(Spelling, _placed(name, row))) for row in spellings),
         tuple(read_row(Absence, _placed(name, row, with_option=False)) for row in absent),
@@ -546,3 +596,9 @@ class Range(Sourced):
 
 
 RANGES: Final = CatalogTable(Range, "engine_options.json#ranges", key="names")
+
+
+def refusing_range(name: str, value: object) -> Range | None:
+    """Return the range of an option that a number is outside of, whatever the engine; `None` where one takes it."""
+    rows, number = (*RANGES.having(name.lower()), *RANGES.having(name.upper())), as_number(value)
+    return None if number is None or any(row.takes(number) for row in rows) else next(iter(rows), None)

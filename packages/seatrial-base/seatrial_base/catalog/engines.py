@@ -144,6 +144,8 @@ class Engine(Sourced):
         release_accelerators: Those on which rows of several releases were measured: elsewhere releases differ in
             nothing that is known.
         releases: Minor releases from the middle to this version, within those of the fit; 0 where the version is none.
+        memory_share: What is taken of an accelerator's memory instead of `memory_utilization`, where a spec says it.
+        most_kv_bytes: Its KV cache at most, where a spec says it; so `most_kv_tokens`, `most_kv_blocks`; 0 for none.
     """
 
     id: str
@@ -173,6 +175,10 @@ class Engine(Sourced):
     graphs_release: int | None = None
     graphs_memory_utilization: float = 0.0
     graphs_bytes: int = 0
+    memory_share: float | None = None
+    most_kv_bytes: float = 0.0
+    most_kv_tokens: int = 0
+    most_kv_blocks: int = 0
 
     @property
     def kernels(self) -> str:

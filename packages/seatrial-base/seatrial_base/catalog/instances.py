@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Final, Literal
 
 from seatrial_base.catalog.rows import CatalogTable, Sourced
+from seatrial_base.units import usd
 
 Component = Literal["Hosting", "Training", "Studio", "unnamed"]
 # How instance hours are bought, as `purchase` of an environment names it.
@@ -40,6 +41,7 @@ class Instance(Sourced):
         savings_plan_usd_per_hour: Price per hour under a Savings Plan; `None` where no prices file gives one.
         purchase: How the environment buys instance hours of this type.
         purchase_usd_per_hour: Price per hour bought so; `None` on demand, and where no prices file gives it.
+        region: The Region that it is planned for; `None` for the catalog's own row.
     """
 
     instance_type: str
@@ -65,6 +67,34 @@ class Instance(Sourced):
     estimate_source: str | None = None
     purchase: Purchase = "on_demand"
     purchase_usd_per_hour: float | None = None
+    region: str | None = None
+
+    @property
+    def has_other_price(self) -> bool:
+        """Whether the price is another Region's, as none is known for this one."""
+        return self.usd_per_hour is not None and self.region not in {None, self.price_region}
+
+    @property
+    def is_offered(self) -> bool:
+        """Whether it is known to be offered for endpoints in its Region; what is not known may be offered too."""
+        offer = OFFERS.get(self.instance_type)
+        has_price = self.region in {None, self.price_region}
+        return has_price or (offer is not None and self.region in offer.regions)
+
+    @property
+    def estimate(self) -> str:
+        """What it may cost where its price is not known, with how that was estimated, after a blank; else empty."""
+        if self.usd_per_hour is not None or self.estimated_usd_per_hour is None:
+            return ""
+        return f" Estimated: {usd(self.estimated_usd_per_hour)} per hour for an instance ({self.estimate_source})."
+
+    @property
+    def unknown_there(self) -> str:
+        """What is not known of price and offer, as sentences with a blank before each; empty where all is known."""
+        price = self.estimate
+        if self.has_other_price:
+            price = f" Its price in {self.region} is not known, {self.price_region}'s counts."
+        return price if self.is_offered else f"{price} It is not known to be offered in {self.region}."
 
     @property
     def dtype(self) -> Literal["bf16", "fp16"]:
@@ -74,6 +104,17 @@ class Instance(Sourced):
 
 # Sorted by name.
 INSTANCES: Final = CatalogTable(Instance, "instances.json", key="instance_type")
+
+
+@dataclass(frozen=True, slots=True)
+class HostingRegions(Sourced):
+    """The Regions where an instance type has a price of Hosting; others may offer it too."""
+
+    instance_type: str
+    regions: tuple[str, ...]
+
+
+OFFERS: Final = CatalogTable(HostingRegions, "regions.json#instance_types", key="instance_type")
 
 
 def find_instance(instance_type: str) -> Instance | None:

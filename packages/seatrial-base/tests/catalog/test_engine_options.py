@@ -5,10 +5,15 @@ import itertools
 import pytest
 
 from seatrial_base.catalog.engine_options import (
+    EFFECTS,
+    ENGINE_OPTIONS,
     SPELLING_SOURCES,
     Spelling,
     all_known_options,
     all_spellings,
+    bare_name,
+    effect_of,
+    every_known_name,
     find_spellings,
     option_env,
     unknown_options,
@@ -22,6 +27,7 @@ from seatrial_base.catalog.engine_versions import (
     read_version,
     version_text,
 )
+from seatrial_base.catalog.engines import Engine
 from seatrial_lint.engines.config import ServingConfig
 
 
@@ -162,3 +168,10 @@ def test_a_build_that_was_not_read_knows_no_unknown_option() -> None:
 
 def test_every_row_names_its_source_and_date() -> None:
     assert all(row.source and row.date and row.options for row in all_known_options())
+
+
+def test_every_option_is_counted_named_or_declared_neutral() -> None:
+    spelled = {bare_name(text) for row in all_spellings() for text in (row.key, row.env) if text}
+    every = {*every_known_name(), *spelled, *(row.name for row in ENGINE_OPTIONS.rows)}
+    assert [name for name in sorted(every) if effect_of(name) is None] == []
+    assert {row.sets for row in EFFECTS.rows} - {""} <= Engine.__dataclass_fields__.keys()

@@ -41,6 +41,9 @@ IAM_ROLE, COMPONENT = "AWS::IAM::Role", "AWS::SageMaker::InferenceComponent"
 REGISTRY = {
     "cfnlint/data/schemas/providers/us-east-1.json": json.dumps({IAM_ROLE: "r", COMPONENT: "i"}),
     "cfnlint/data/schemas/providers/eu-west-9.json": '{"AWS::IAM::Role": "r"}',
+    "cfnlint/data/schemas/extensions/aws_sagemaker_hosting/instancetype_enum.json": (
+        '{"description": "x", "us-east-1": {"enum": ["ml.g5.xlarge"]}, "eu-west-9": {"enum": ["ml.c5.large"]}}'
+    ),
     "cfnlint/data/schemas/resources/r.json": '{"createOnlyProperties": ["/properties/RoleName"]}',
 }
 
@@ -249,8 +252,11 @@ def test_jobs_make_weights_for_the_instances_of_awss_api(tmp_path: Path, given: 
     assert {"g5", "p5", "trn1"} <= set(families)
 
 
-def test_regions_are_those_whose_registry_has_the_type(tmp_path: Path, given: dict[str, Path]) -> None:
-    row: Row = {"resource_type": "AWS::SageMaker::InferenceComponent", "regions": ["eu-west-9"], "source": "older"}
+@pytest.mark.parametrize(
+    "key", [{"resource_type": "AWS::SageMaker::InferenceComponent"}, {"instance_type": "ml.g5.xlarge"}]
+)
+def test_regions_are_those_whose_registry_has_the_type(key: Row, tmp_path: Path, given: dict[str, Path]) -> None:
+    row: Row = {**key, "regions": ["eu-west-9"], "source": "older"}
     _, (renewed,) = renew("regions", table(tmp_path, "regions", row), given)
     assert renewed["regions"] == ["us-east-1"]
     assert str(renewed["source"]).startswith("cfn-lint 9.0.1, ")

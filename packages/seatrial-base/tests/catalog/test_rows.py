@@ -35,6 +35,7 @@ FOUND_BY_KEY: dict[str, CatalogTable[object]] = {
         (engines, "PERFORMANCE"),
         (instances, "ACCELERATORS"),
         (instances, "INSTANCES"),
+        (instances, "OFFERS"),
         (jumpstart, "JUMPSTART_MODELS"),
         (models, "MODELS"),
         (neuron, "CHIPS"),
