@@ -25,6 +25,7 @@ from typer.main import get_command
 from scripts.construct_pages import group_text
 from scripts.handler_pages import handlers_text, left_out_text, types_without_handlers_text
 from seatrial.cli.app import app
+from seatrial.documents.simulation import Traffic
 from seatrial.report.result_schema import result_schema_text
 from seatrial.specs.endpoint import EndpointSpec
 from seatrial.specs.environment import EnvironmentSpec
@@ -70,6 +71,7 @@ PAGES: Mapping[str, tuple[str, ...]] = {
     ),
     "reference/constants.md": ("constants", "felt", "by hand", "engines"),
     "reference/embedded-aws.md": ("behaviours",),
+    "how-to/simulate.md": ("traffic fields",),
     "explanation/simulated.md": ("assumptions",),
     "reference/handlers.md": ("types without handlers", "left out", "handlers"),
 }
@@ -582,6 +584,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "endpoint fields": lambda: _fields_of(EndpointSpec),
     "environment fields": lambda: _fields_of(EnvironmentSpec),
     "product fields": lambda: _fields_of(ProductSpec),
+    "traffic fields": lambda: _fields_of(Traffic),
     "rules": _rules,
     "lint rules": _lint_rules,
     "template rules": _template_rules,

@@ -34,6 +34,7 @@ from seatrial.cli.quality import quality_command
 from seatrial.cli.render import render_command
 from seatrial.cli.report import report_command
 from seatrial.cli.schema import schema_command
+from seatrial.cli.simulate import simulate_command
 from seatrial.cli.stage import stage_command
 from seatrial.cli.teams import teams_command
 from seatrial.cli.token import token_command
@@ -68,6 +69,7 @@ _COMMANDS: dict[str, dict[Callable[..., None] | typer.Typer, str]] = {
         compare_instances_command: "Compare instance types: SLO, price, speed.",
         recipes_command: "Compare optimizations: speed, price, what they cost.",
         predict_command: "Predict speed and latency of each row of a table.",
+        simulate_command: "Simulate days of traffic: users, scaling, cost.",
         render_command: "Show the files that the container reads.",
     },
     "Deploy": {

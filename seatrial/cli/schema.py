@@ -14,17 +14,20 @@ FOLDER = Path("docs/schema")
 
 def schema_command(
     document: Annotated[
-        Literal["endpoint", "environment", "product", "trial-result"], typer.Argument(help="Which document.")
+        Literal["endpoint", "environment", "product", "trial-result", "traffic", "simulation"],
+        typer.Argument(help="Which document."),
     ] = "endpoint",
     *,
     write: Annotated[bool, typer.Option("--write", help=f"Write all schemas to {FOLDER}.")] = False,
     check: Annotated[bool, typer.Option("--check", help=f"Fail unless all schemas in {FOLDER} are current.")] = False,
 ) -> None:
     """Print a document's JSON schema: for editors that check and complete YAML, and for readers of results."""
+    from seatrial.documents.simulation import Simulation, Traffic
     from seatrial.report.result_schema import result_schema_text
-    from seatrial.specs.schema import schema_texts
+    from seatrial.specs.schema import schema_text, schema_texts
 
     texts = {**schema_texts(), "trial-result": result_schema_text()}
+    texts |= {model.__name__.lower(): schema_text(model.model_json_schema()) for model in (Traffic, Simulation)}
     if write:
         from seatrial_base.files import write_whole
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import calendar
 import math
 import re
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime, time, timedelta, tzinfo
 from typing import TYPE_CHECKING, Annotated, Literal
 from zoneinfo import available_timezones
 
@@ -294,3 +295,68 @@ def _is_item(field: _Field, item: str) -> bool:
     if not dash:
         return base == "*" or field.number(base) is not None
     return field.number(low) is not None and field.number(high) is not None
+
+
+def fire_times(expression: str, zone: tzinfo, first: date, days: int) -> Iterator[datetime]:
+    """Yield the times of a valid expression on some days of a time zone, ascending.
+
+    `rate(…)` counts from the first midnight. A time that the clock skips in spring is the one an hour later.
+    """
+    midnight = datetime.combine(first, time(), zone)
+    if (every := rate_minutes(expression)) is not None:
+        for count in range(1, days * 1440 // every + 1):
+            yield datetime.fromtimestamp(midnight.timestamp() + 60 * every * count, zone)
+    elif expression.startswith("at("):
+        at = datetime.fromisoformat(expression[3:-1]).replace(tzinfo=zone)
+        if first <= at.date() < first + timedelta(days=days):
+            yield at
+    else:
+        words = expression[len("cron(") : -1].split()
+        minutes, hours, _, months, _, years = (_values(*each) for each in zip(_FIELDS, words, strict=True))
+        for day in (first + timedelta(days=count) for count in range(days)):
+            if day.month in months and day.year in years and _is_day(day, words[_DAY_OF_MONTH], words[_DAY_OF_WEEK]):
+                yield from (datetime.combine(day, time(hour, minute), zone) for hour in hours for minute in minutes)
+
+
+def _values(field: _Field, word: str) -> list[int]:
+    """Return the values that a field of an expression stands for, ascending, but for forms that depend on the date."""
+    values: set[int] = set()
+    for item in word.split(","):
+        if item == _ANY or re.fullmatch(field.special, item):
+            continue
+        base, slash, step = item.partition("/")
+        low, dash, high = base.partition("-")
+        start = field.low if low == "*" else field.number(low)
+        end = field.number(high) if dash else field.high if slash or low == "*" else start
+        if start is None or end is None:
+            raise ValueError(f"{word} is not a checked {field.name}")
+        # FRI-MON goes on past the end of the week.
+        wrapped = [*range(start, field.high + 1), *range(field.low, end + 1)] if end < start else range(start, end + 1)
+        values.update(wrapped[:: int(step or 1)])
+    return sorted(values)
+
+
+def _is_day(day: date, of_month: str, of_week: str) -> bool:
+    """Return whether a day is one of an expression's two fields of days, of which one is `?`."""
+    length, number = calendar.monthrange(day.year, day.month)[1], day.isoweekday() % 7 + 1
+    if day.day in _values(_FIELDS[_DAY_OF_MONTH], of_month) or number in _values(_FIELDS[_DAY_OF_WEEK], of_week):
+        return True
+    for item in of_month.split(","):
+        wanted = length if item in {"L", "LW"} else min(int(item[:-1]), length) if item.endswith("W") else 0
+        if wanted and day.day == (_nearest_weekday(day.replace(day=wanted), length) if "W" in item else wanted):
+            return True
+    for item in of_week.split(","):
+        name, nth, which = (
+            item.partition("#") if "#" in item else (item.removesuffix("L"), "L" * item.endswith("L"), "")
+        )
+        if nth and number == (_FIELDS[_DAY_OF_WEEK].number(name) or 7):
+            week = (day.day - 1) // 7 + 1
+            if not name or (week == int(which) if which else day.day + 7 > length):
+                return True
+    return False
+
+
+def _nearest_weekday(day: date, length: int) -> int:
+    """Return the day of the same month that is the weekday nearest to a day."""
+    moved = {6: -1 if day.day > 1 else 2, 7: 1 if day.day < length else -2}
+    return day.day + moved.get(day.isoweekday(), 0)

@@ -25,9 +25,9 @@ def schema_texts() -> dict[str, str]:
         "additionalProperties": False,
     }
     return {
-        "endpoint": _text(_endpoint_schema()),
-        "environment": _text(EnvironmentSpec.model_json_schema()),
-        "product": _text(schema),
+        "endpoint": schema_text(_endpoint_schema()),
+        "environment": schema_text(EnvironmentSpec.model_json_schema()),
+        "product": schema_text(schema),
     }
 
 
@@ -45,5 +45,6 @@ def _endpoint_schema() -> dict[str, object]:
     return schema
 
 
-def _text(schema: dict[str, object]) -> str:
+def schema_text(schema: dict[str, object]) -> str:
+    """Return a JSON schema as it is written into a file."""
     return json.dumps({"$schema": _DRAFT, **schema}, indent=2, ensure_ascii=False) + "\n"

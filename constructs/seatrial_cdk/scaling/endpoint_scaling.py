@@ -13,6 +13,7 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
 from seatrial.specs.scaling import expression_error
+from seatrial_base.autoscaling import COPIES, COPIES_COOLDOWN_FROM_ZERO_S, INSTANCES
 from seatrial_base.bounds import INSTANCE_START_S
 from seatrial_base.field_facts import made_of
 from seatrial_base.units import S_PER_MINUTE
@@ -31,10 +32,7 @@ if TYPE_CHECKING:
 
 DEFAULT_SCALE_OUT_COOLDOWN_S, DEFAULT_SCALE_IN_COOLDOWN_S = 60, 300
 LEAST_TARGET = NumberBounds(0.01)  # requests; the API takes any number, and 0 or fewer can never be held
-COPIES = "sagemaker:inference-component:DesiredCopyCount"
 COPIES_METRIC = "SageMakerInferenceComponentConcurrentRequestsPerCopyHighResolution"
-COPIES_COOLDOWN_FROM_ZERO_S = 60  # "Scale an endpoint to zero instances", SageMaker AI developer guide
-INSTANCES = "sagemaker:variant:DesiredInstanceCount"
 INSTANCES_METRIC = "SageMakerVariantConcurrentRequestsPerModelHighResolution"
 BACKLOG_METRIC = "ApproximateBacklogSizePerInstance"
 BACKLOG_COOLDOWN_FROM_ZERO_S = 300  # "Autoscale an asynchronous endpoint", SageMaker AI developer guide

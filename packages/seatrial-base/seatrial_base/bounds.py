@@ -41,6 +41,12 @@ LONGEST_TRIAL_S = 3_300
 INSTANCE_START_S = 600
 # How long it may take to pull an image of 10 GB then, which no timeout of SageMaker's counts: likewise.
 IMAGE_PULL_S = 300
+# How fast weights come from the hub, from S3, and into the accelerators, in bytes a second: likewise.
+HUB_BYTES_S = 100_000_000
+S3_BYTES_S = 200_000_000
+LOAD_BYTES_S = 500_000_000
+# How long an engine may take beside that, with its graphs and kernels: likewise.
+ENGINE_START_S = 300
 # How long CloudFormation waits after a trial's budget: proof, what passes between steps, functions that died.
 TRIAL_MARGIN_S = 600
 # How long a function runs at most (AWS Lambda). A deletion waits in one, for a candidate to go or users to leave.

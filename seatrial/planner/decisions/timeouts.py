@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from seatrial.documents.plan import Decision
+from seatrial_base.bounds import ENGINE_START_S, HUB_BYTES_S, LOAD_BYTES_S, S3_BYTES_S
 from seatrial_base.units import gib
 
 if TYPE_CHECKING:
@@ -14,11 +15,6 @@ if TYPE_CHECKING:
 
 LONGEST_S = 3600  # the service's bound on both timeouts
 SHORTEST_S = 600
-# Assumptions, slow on purpose: a timeout that is too long costs nothing unless the start fails.
-_HUB_BYTES_S = 100_000_000
-_S3_BYTES_S = 200_000_000
-_LOAD_BYTES_S = 500_000_000
-_ENGINE_START_S = 300
 _FROM_HUB = "download from the hub"
 
 
@@ -27,8 +23,8 @@ def download_timeout(model: ModelSpec, weights_bytes: int) -> Decision[int]:
     if model.hub_id is not None:
         reason = "The minimum: the container downloads the weights itself while it starts."
         return Decision(value=SHORTEST_S, because=reason)
-    wanted_s = weights_bytes / _S3_BYTES_S * 2
-    speed = f"{_S3_BYTES_S / 1e6:,.0f} MB/s"
+    wanted_s = weights_bytes / S3_BYTES_S * 2
+    speed = f"{S3_BYTES_S / 1e6:,.0f} MB/s"
     reason = f"Twice the time for {gib(weights_bytes)} of weights from S3 at {speed} (assumed)"
     return _bounded(wanted_s, reason)
 
@@ -46,11 +42,11 @@ def startup_timeout_s(
     if compiles:
         reason = f"SageMaker's maximum, {LONGEST_S:,} s: the engine may compile the model while it starts."
         return Decision(value=LONGEST_S, because=reason)
-    wanted_s = _ENGINE_START_S + weights_bytes / _LOAD_BYTES_S
-    parts = f"{_ENGINE_START_S} s engine start, loading {gib(weights_bytes)} at {_LOAD_BYTES_S / 1e6:,.0f} MB/s"
+    wanted_s = ENGINE_START_S + weights_bytes / LOAD_BYTES_S
+    parts = f"{ENGINE_START_S} s engine start, loading {gib(weights_bytes)} at {LOAD_BYTES_S / 1e6:,.0f} MB/s"
     if model.hub_id is not None:
-        wanted_s += weights_bytes / _HUB_BYTES_S
-        parts += f", {_FROM_HUB} at {_HUB_BYTES_S / 1e6:,.0f} MB/s"
+        wanted_s += weights_bytes / HUB_BYTES_S
+        parts += f", {_FROM_HUB} at {HUB_BYTES_S / 1e6:,.0f} MB/s"
     if build_s:
         wanted_s += build_s
         parts += f", building the TensorRT-LLM engine in {build_s:,.0f} s"

@@ -20,9 +20,10 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from botocore.utils import parse_to_aware_datetime
 from ministack.services import eventbridge
 
+from seatrial_base.autoscaling import COPIES, INSTANCES
 from seatrial_base.catalog.hosting_kinds import refusals
 from seatrial_laptop.aws.api import ApiError, absent, check_api_request, invalid, service_model
-from seatrial_laptop.aws.autoscaling.scaling_policies import COPIES, INSTANCES, check_steps, delete_alarms, put_alarms
+from seatrial_laptop.aws.autoscaling.scaling_policies import check_steps, delete_alarms, put_alarms
 from seatrial_laptop.aws.control_plane.records import Kind, Store, hosting_kinds, is_asynchronous, live_variants
 from seatrial_laptop.aws.json_document import (
     Document,

@@ -8,6 +8,7 @@ import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, cast
 
+from seatrial_base.autoscaling import HIGH_PERIODS, LOW_PERIOD_S, LOW_PERIODS, LOW_SHARE, PREDEFINED
 from seatrial_laptop.aws.alarms import own_cloudwatch
 from seatrial_laptop.aws.api import invalid
 from seatrial_laptop.aws.json_document import Document, child, children, number, text_member, whole
@@ -21,16 +22,10 @@ if TYPE_CHECKING:
     from mypy_boto3_cloudwatch.type_defs import DimensionTypeDef
 
 
-COOLDOWN_S: Final = 300
-"""Virtual seconds between two actions of a policy that doesn't say (StepScalingPolicyConfiguration)."""
 LOWER: Final = "MetricIntervalLowerBound"
 UPPER: Final = "MetricIntervalUpperBound"
 HIGH: Final = "AlarmHigh"
-HIGH_PERIODS: Final = 3
 LOW: Final = "AlarmLow"
-COPIES: Final = "sagemaker:inference-component:DesiredCopyCount"
-INSTANCES: Final = "sagemaker:variant:DesiredInstanceCount"
-PROVISIONED: Final = "sagemaker:variant:DesiredProvisionedConcurrency"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,31 +110,6 @@ class Side:
     periods: int
 
 
-PREDEFINED: Final = {
-    "SageMakerInferenceComponentInvocationsPerCopy": (COPIES, "InvocationsPerCopy", "Sum", 60),
-    "SageMakerInferenceComponentConcurrentRequestsPerCopyHighResolution": (
-        COPIES,
-        "ConcurrentRequestsPerCopy",
-        "Maximum",
-        10,
-    ),
-    "SageMakerVariantInvocationsPerInstance": (INSTANCES, "InvocationsPerInstance", "Sum", 60),
-    "SageMakerVariantConcurrentRequestsPerModelHighResolution": (
-        INSTANCES,
-        "ConcurrentRequestsPerModel",
-        "Maximum",
-        10,
-    ),
-    "SageMakerVariantProvisionedConcurrencyUtilization": (
-        PROVISIONED,
-        "ServerlessProvisionedConcurrencyUtilization",
-        "Maximum",
-        60,
-    ),
-}
-"""Predefined metric: the dimension that it fits, its CloudWatch name, statistic and period in seconds."""
-
-
 def put_alarms(policy: Document, configuration: Document) -> list[Document]:
     """Make the alarm that scales out (above the target) and the one that scales in (10 % below it).
 
@@ -150,7 +120,7 @@ def put_alarms(policy: Document, configuration: Document) -> list[Document]:
     target = number(configuration, "TargetValue")
     sides = (
         Side(HIGH, "GreaterThanThreshold", threshold=target, period_s=metric.period_s, periods=HIGH_PERIODS),
-        Side(LOW, "LessThanThreshold", threshold=target * 0.9, period_s=60, periods=15),
+        Side(LOW, "LessThanThreshold", threshold=target * LOW_SHARE, period_s=LOW_PERIOD_S, periods=LOW_PERIODS),
     )
     return [_put_alarm(policy, metric, side) for side in sides]
 

@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from seatrial_base.autoscaling import IDLE_MINUTES
 from seatrial_base.catalog.instances import find_instance
 from seatrial_laptop.aws.json_document import child, children, number, text_member, whole
 from seatrial_laptop.aws.runtime.running_copies import CopyFailed
@@ -44,9 +45,6 @@ _FEWEST_TO_MERGE: Final = 2
 """Instances with copies, of which one can become idle."""
 OTHERS_POLL_S: Final = 1.0
 """Virtual seconds between two looks at an instance that another thread has started."""
-IDLE_MINUTES: Final = 20
-"""Minutes after which an idle instance is released, when the scale-in policy doesn't say."""
-
 LOOK_S: Final = 1.0
 """Virtual seconds between two looks at what may end a wait."""
 PENDING_POLL_S: Final = 0.05

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from seatrial_laptop.aws.autoscaling.scaling_actions import (
+from seatrial_base.autoscaling import (
     Bounds,
     CapacityChange,
     LastActions,

@@ -4,14 +4,14 @@ import math
 
 import pytest
 
-from seatrial_laptop.aws.api import ApiError
-from seatrial_laptop.aws.autoscaling.scaling_actions import (
+from seatrial_base.autoscaling import (
     Bounds,
     LastActions,
     PolicyReading,
     WantedStep,
     wanted_change,
 )
+from seatrial_laptop.aws.api import ApiError
 from seatrial_laptop.aws.autoscaling.scaling_policies import Breach, check_steps, stepped_capacity
 
 BOUNDS = Bounds(least=0, most=10)

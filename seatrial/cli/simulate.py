@@ -1,0 +1,143 @@
+"""`seatrial simulate`: what an endpoint would cost and what users would notice under days of traffic."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import fmean
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from seatrial.cli.support.options import EnvironmentName, EnvironmentsFolder, SpecFile
+from seatrial.cli.support.specs import load_specs
+from seatrial_base.errors import SpecError
+from seatrial_base.terminal import show_json_text, show_text
+from seatrial_base.units import counted, usd
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from seatrial.documents.simulation import Simulation
+
+_MOST_OBJECTIVES = 5
+
+
+def simulate_command(
+    spec: SpecFile,
+    environment: EnvironmentName,
+    traffic: Annotated[
+        Path,
+        typer.Option(
+            "--traffic", metavar="FILE", help="Traffic document (YAML), or a recording as `bench --trace` replays it."
+        ),
+    ],
+    environments: EnvironmentsFolder = None,
+    *,
+    from_endpoint: Annotated[
+        str | None,
+        typer.Option(
+            "--from-endpoint",
+            metavar="NAME",
+            help="First write the traffic of this endpoint's last seven days to FILE, from CloudWatch.",
+        ),
+    ] = None,
+    days: Annotated[
+        int | None, typer.Option("--days", min=1, max=366, help="Days; default: those of FILE, a profile's are 7.")
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Of the random arrivals.")] = 1,
+    instance_start_s: Annotated[
+        float | None,
+        typer.Option("--instance-start-s", min=0, help="Measured start of an instance with its image, in seconds."),
+    ] = None,
+    copy_start_s: Annotated[
+        float | None,
+        typer.Option("--copy-start-s", min=0, help="Measured start of a copy on an instance, in seconds."),
+    ] = None,
+    output_format: Annotated[Literal["text", "json"], typer.Option("--format", help="Output format.")] = "text",
+) -> None:
+    """Simulate days of traffic with scaling, starts, refusals and cost; nothing is measured and nothing is changed.
+
+    The locked plan is simulated, without a lock the plan that would be made.
+    """
+    from seatrial.locks.lock_file import is_locked
+    from seatrial.locks.locked_plan import read_locked_plan
+    from seatrial.operations.fleet import simulate_days, start_parts
+    from seatrial.operations.traffic import read_traffic
+
+    (loaded,) = load_specs([spec], environment, environments)
+    if from_endpoint is not None:
+        _write_traffic(from_endpoint, loaded.environment.region, traffic)
+    if is_locked(loaded):
+        plan = read_locked_plan(loaded)
+    else:
+        from seatrial.planner.planner import make_plan
+
+        plan = make_plan(loaded)
+    target = plan.target_concurrency_per_copy.value
+    usual = min(plan.curve, key=lambda point: abs(point.concurrency - target))
+    source = read_traffic(traffic, lambda tokens: (usual.ttft_ms + usual.tpot_ms * (tokens - 1)) / 1_000)
+    starts = start_parts(plan, loaded, instance_s=instance_start_s, copy_s=copy_start_s)
+    simulation = simulate_days(loaded, plan, source, days=days or source.days, seed=seed, starts=starts)
+    if output_format == "json":
+        show_json_text(simulation.model_dump_json(indent=1))
+    else:
+        show_text("".join(f"{line}\n" for line in screen_lines(simulation)))
+
+
+def _write_traffic(endpoint: str, region: str, file: Path) -> None:
+    from seatrial.account.clients import clients_of_region
+    from seatrial.operations.traffic import endpoint_traffic
+    from seatrial.specs.yaml_source import yaml_text
+
+    if file.exists():
+        hint = "give a new file, or leave --from-endpoint out to simulate what was read before"
+        raise SpecError.of("SEA565", "the file exists already", where=file.as_posix(), hint=hint)
+    clients = clients_of_region(region, where=endpoint)
+    read = endpoint_traffic(clients.alarms, clients.endpoints, endpoint, datetime.now(UTC))
+    try:
+        file.write_text(yaml_text(read.model_dump(mode="json", exclude_none=True)), encoding="utf-8")
+    except OSError as error:
+        raise SpecError.of("SEA101", f"the file can't be written: {error.strerror}", where=file.as_posix()) from error
+
+
+def screen_lines(simulation: Simulation) -> Iterator[str]:
+    """Yield a simulation in at most 15 lines."""
+    done, minutes, cost = simulation, simulation.minutes, simulation.cost
+    about = f"{counted(done.days, 'day')} from {done.starts_at}, {done.traffic}, seed {done.seed}"
+    yield f"Simulation of {done.endpoint} in {done.environment}, not a measurement: {about}"
+    refused = (done.refused_without_copy + done.refused_full) / max(done.requests, 1)
+    reasons = f"{done.refused_without_copy:,} without a copy, {done.refused_full:,} as all were full"
+    yield f"Requests     {done.requests:,}: {refused:.2%} refused ({reasons}), {done.waited:.2%} waited"
+    judged = {True: "the SLO is met", False: "the SLO is missed", None: "no latency is bounded"}[done.meets_slo]
+    yield f"Within SLO   {done.within_slo:.2%} of the requests: {judged}"
+    for each in done.objectives[:_MOST_OBJECTIVES]:
+        kept = f"{each.share:.2%} of {each.required:.0%}, {'met' if each.met else 'missed'}"
+        yield f"             {each.objective} <= {each.bound_ms:,.0f} ms: {kept}"
+    for name, values in (("Copies   ", minutes.copies), ("Instances", minutes.instances)):
+        yield f"{name}    {min(values)} to {max(values)}, {fmean(values):.1f} on average"
+    yield f"Changes      {len(done.events):,} of the number of copies; worst hour: {_worst_hour(done)}"
+    further_s = sum(part.seconds for part in done.starts if part.further)
+    new_s = sum(part.seconds for part in done.starts)
+    sources = ", ".join(dict.fromkeys(part.source.partition(":")[0] for part in done.starts))
+    on = f"{new_s / 60:.1f} min on a new instance, {further_s / 60:.1f} min on one in service"
+    yield f"Start        of a copy: {on} ({sources})"
+    if cost is None:
+        yield "Cost         unknown: the plan has no price"
+    else:
+        parts = f"serving {usd(cost.serving_usd_per_day)}, starting {usd(cost.starting_usd_per_day)}"
+        total = f"{usd(cost.usd_per_day)} a day ({parts}, idle {usd(cost.idle_usd_per_day)})"
+        bought = f"{cost.purchase.replace('_', ' ')}, {usd(cost.usd_per_instance_hour)} an instance hour"
+        yield f"Cost         {total}, {usd(cost.usd_per_month)} a month; {bought}"
+    yield f"Left out     {'; '.join(done.not_simulated)}"
+
+
+def _worst_hour(simulation: Simulation) -> str:
+    minutes = simulation.minutes
+    hours = [slice(first, first + 60) for first in range(0, len(minutes.requests), 60)]
+    bad = [sum(minutes.refused[hour]) + sum(minutes.late[hour]) for hour in hours]
+    worst = max(range(len(hours)), key=bad.__getitem__)
+    if not bad[worst]:
+        return "none, every answer was within the SLO"
+    came = sum(minutes.requests[hours[worst]])
+    return f"{worst % 24:02}:00 of day {worst // 24 + 1}, {bad[worst]:,} of {came:,} requests refused or late"
