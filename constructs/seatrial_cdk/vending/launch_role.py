@@ -16,6 +16,7 @@ from aws_cdk import Annotations, ArnFormat, Stack
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
+from seatrial_base.autoscaling import COPIES, INSTANCES
 from seatrial_base.catalog.resource_types import HANDLERS, handler_actions
 from seatrial_base.tags import ENVIRONMENT_TAG
 from seatrial_cdk.endpoint.container_network import ContainerNetwork
@@ -24,7 +25,6 @@ from seatrial_cdk.endpoint.variant_instances import SHELL_ACTIONS
 from seatrial_cdk.observability.endpoint_alarms import alarm_prefix
 from seatrial_cdk.place import StackPlace
 from seatrial_cdk.policy import acknowledge_wildcards, allow_unnamed
-from seatrial_cdk.scaling.endpoint_scaling import COPIES, INSTANCES
 from seatrial_cdk.trials.trial_service import function_arn, service_name
 from seatrial_cdk.trials.trials_stack import schedule_name, schedule_role_arn
 
