@@ -38,7 +38,7 @@ def test_json_and_csv_hold_the_same_rows_cheapest_token_first(seatrial: Seatrial
     assert [row["instance_type"] for row in rows] == [row["instance_type"] for row in document["instances"]]
     prices = [float(row["usd_per_million_output_tokens"]) for row in rows]
     assert prices == sorted(prices)
-    assert {row["band"] for row in rows} <= {"measured", "assumed"}
+    assert {row["band"] for row in rows} <= {"measured", "extrapolated", "assumed"}
 
 
 def test_a_terminal_without_unicode_gets_ascii(seatrial: Seatrial) -> None:
