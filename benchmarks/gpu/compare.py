@@ -40,14 +40,11 @@ def compared_lines(rows: Sequence[Row]) -> Iterator[str]:
         prediction: Row = {"predicted_error": "a burst is not predicted"} if row.get("arrival") else cells
         load = f"{row['concurrency']} {row['start']}" if row.get("concurrency") else f"{row['rate_per_s']}/s"
         line = [f"{row.get('run')}", row["model"], f"{load}, {row['input_tokens']} + {row['output_tokens']}"]
-        for name, (measured, figure) in FIGURES.items():
-            was, now = row.get(measured), prediction.get(figure)
-            error = math.log(now / was) if was and now else None
-            line += [f"{float(f'{value:.4g}'):,g}" if value else "–" for value in (was, now)]
-            line.append("–" if error is None else f"{error:+.2f}")
+        for name, figure in FIGURES.items():
+            pair, error = _pair(row, prediction, *figure)
+            line += pair
             errors[name] += [abs(error)] if error is not None and is_whole(row) else []
-        low, high = (prediction.get(f"predicted_throughput_{end}_tok_s") for end in ("low", "high"))
-        marks.append("–" if not low or not is_whole(row) else "yes" if low <= row["output_tok_s"] <= high else "no")
+        marks.append(_mark(row, prediction))
         failed = row["failed"] and f"{row['failed']} requests failed"
         why = row["cut"] or failed or prediction["predicted_error"] or prediction["predicted_limit"]
         lines.append([*line, marks[-1], f"{why:.80}"])
@@ -58,6 +55,22 @@ def compared_lines(rows: Sequence[Row]) -> Iterator[str]:
     for name, values in ((name, values) for name, values in errors.items() if values):
         yield f"{name}: mean |ln| of {len(values)} levels {math.fsum(values) / len(values):.3f}"
     yield f"inside the band: {marks.count('yes')} of {len(marks) - marks.count('–')}"
+
+
+def _pair(row: Row, prediction: Row, measured: str, predicted: str) -> tuple[list[str], float | None]:
+    """Return a measured figure, its prediction and ln(predicted / measured) as texts, and the last as a number."""
+    was, now = row.get(measured), prediction.get(predicted)
+    error = math.log(now / was) if was and now else None
+    texts = [f"{float(f'{value:.4g}'):,g}" if value else "–" for value in (was, now)]
+    return [*texts, "–" if error is None else f"{error:+.2f}"], error
+
+
+def _mark(row: Row, prediction: Row) -> str:
+    """Return whether the measured throughput is inside the band; a dash where nothing can be compared."""
+    low, high = (prediction.get(f"predicted_throughput_{end}_tok_s") for end in ("low", "high"))
+    if not low or not is_whole(row):
+        return "–"
+    return "yes" if low <= row["output_tok_s"] <= high else "no"
 
 
 def main() -> int:

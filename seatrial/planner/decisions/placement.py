@@ -161,7 +161,7 @@ def predict_target(
 ) -> PredictedTarget:
     """Return the knee of the chosen deployment that a trial would find at these loads, and what scaling takes of it."""
     trial, gate = demand.endpoint.trial, best.load.concurrency_per_copy
-    found = predicted_target(
+    target = predicted_target(
         [Reading(load=float(load), value=levels.at(load).output_tok_s) for load in loads],
         capacity=best.capacity,
         batch_limit=batch_limit,
@@ -171,10 +171,10 @@ def predict_target(
     )
     # A copy holds more requests in flight than it carries a rate: above what is in flight at the peak, scaling in would
     # leave fewer copies than carry it.
-    if demand.endpoint.workload.requests_per_second is None or best.load.copy_count == 1 or found.concurrency <= gate:
-        return found
-    because = f"{found.because}; at most {gate}, which are in flight at the peak rate: fewer copies do not carry it"
-    return found._replace(concurrency=float(gate), because=because)
+    if demand.endpoint.workload.requests_per_second is None or best.load.copy_count == 1 or target.concurrency <= gate:
+        return target
+    because = f"{target.because}; at most {gate}, which are in flight at the peak rate: fewer copies do not carry it"
+    return target._replace(concurrency=float(gate), because=because)
 
 
 def decide_target(best: FeasibleCandidate, demand: Demand, predicted: PredictedTarget) -> Decision[float]:
