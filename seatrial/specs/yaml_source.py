@@ -438,6 +438,8 @@ def _scalar_hint(kind: str, value: object) -> str:
         return "quote it: YAML reads yes, no, on and off as booleans"
     if isinstance(value, float) and value.is_integer() and abs(value) < _EXACT:
         return f"write it as a whole number: {int(value)}"
+    if isinstance(value, str) and kind.startswith("date"):
+        return 'write a date in quotes: "2026-01-05"'
     if isinstance(value, str):
         return "write the number without quotes and units"
     return "`seatrial schema` prints the type of every field"

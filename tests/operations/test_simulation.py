@@ -169,6 +169,13 @@ def test_every_problem_of_a_traffic_document_is_listed(tmp_path: Path, text: str
     assert {f"{each.rule} {each.field}" for each in refused.value.problems} == expected
 
 
+def test_a_wrong_date_is_told_how_to_write_one(tmp_path: Path) -> None:
+    with pytest.raises(SpecError) as refused:
+        traffic_of(tmp_path, "{start: yesterday, counts: {requests: [1]}}")
+    (problem,) = refused.value.problems
+    assert (problem.rule, problem.field, problem.hint) == ("SEA105", "start", 'write a date in quotes: "2026-01-05"')
+
+
 def test_sessions_without_times_are_refused(tmp_path: Path) -> None:
     weka = '{"id": "a", "models": ["m"], "block_size": 64, "hash_id_scope": "local", "requests": '
     weka += '[{"t": 0, "type": "s", "model": "m", "in": 9, "out": 2, "hash_ids": [1], "api_time": 0.2}]}'
