@@ -26,7 +26,7 @@ from tests.e2e.gate import (
     kill_function,
 )
 from tests.e2e.killed_functions import DELIVERIES, killed_functions, let_pass
-from tests.e2e.paced_runtime import paced_runtime
+from tests.e2e.paced_runtime import PacedRuntime, paced_runtime
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -39,12 +39,13 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.e2e
 
 LEVELS = [1, 2, 3]  # of 6 rounds of 16 tokens, 4.8 s each
+SLOW_TOKEN_S = 0.25  # 24 s a level: what is done to a trial comes before its end on any machine
 
 
 @pytest.fixture(scope="module")
-def runtime_url() -> Iterator[str]:
-    with paced_runtime() as url:
-        yield url
+def runtime() -> Iterator[PacedRuntime]:
+    with paced_runtime() as serving:
+        yield serving
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +59,7 @@ def gate(
     cloud: EmbeddedAws,
     cdk: RunCdk,
     workspace: Workspace,
-    runtime_url: str,
+    runtime: PacedRuntime,
     functions: Callable[[], list[int]],
     remove_stacks: Callable[[], None],
 ) -> Iterator[Gate]:
@@ -75,7 +76,7 @@ def gate(
     }
     workspace.write("runs", workload={"input_tokens": 48, "output_tokens": 16, "concurrency": LEVELS[-1]}, trial=trial)
     deploying = Gate(cloud, "runs", workspace.folder / "runs.out", events_queue(cloud))
-    command = deploy_arguments(workspace, deploying, runtime_url=runtime_url, sockets=900)
+    command = deploy_arguments(workspace, deploying, runtime_url=runtime.url, sockets=900)
     try:
         with ThreadPoolExecutor(1) as beside:
             deployment = beside.submit(lambda: cdk(*command))
@@ -144,10 +145,13 @@ def test_no_history_of_an_execution_holds_cloudformations_url(gate: Gate) -> Non
         assert "cfn-response" not in json.dumps(history, default=str)
 
 
-def test_the_request_that_follows_a_cancelled_one_stops_its_load(gate: Gate, answers: CloudFormation) -> None:
+def test_the_request_that_follows_a_cancelled_one_stops_its_load(
+    gate: Gate, answers: CloudFormation, runtime: PacedRuntime
+) -> None:
     """An update to what is deployed already is answered at once, as a rollback is, and nobody waits for the trial."""
-    gate.begin_by_hand("cancelled", answers.url)
-    gate.call({**gate.request("Update", "following", answers.url), "OldResourceProperties": gate.properties()})
+    with runtime.answers_of(SLOW_TOKEN_S):
+        gate.begin_by_hand("cancelled", answers.url)
+        gate.call({**gate.request("Update", "following", answers.url), "OldResourceProperties": gate.properties()})
     outputs, data = gate.cloud.stack(gate.stack_name).outputs, answers.answers["following"]["Data"]
     for name in ("Verdict", "KneeConcurrencyPerCopy", "TargetConcurrencyPerCopy", "ResultsBucket"):
         assert data[name] == outputs[name]
@@ -157,13 +161,14 @@ def test_the_request_that_follows_a_cancelled_one_stops_its_load(gate: Gate, ans
 
 
 def test_an_execution_that_is_stopped_from_outside_is_answered_all_the_same(
-    gate: Gate, answers: CloudFormation
+    gate: Gate, answers: CloudFormation, runtime: PacedRuntime
 ) -> None:
-    gate.begin_by_hand("aborted", answers.url)
     client = boto3_client(gate.cloud, "stepfunctions")
     (machine,) = (each["stateMachineArn"] for each in client.list_state_machines()["stateMachines"])
     execution = f"{machine.replace(':stateMachine:', ':execution:')}:aborted"
-    client.stop_execution(executionArn=execution, cause="somebody stopped it")
+    with runtime.answers_of(SLOW_TOKEN_S):
+        gate.begin_by_hand("aborted", answers.url)
+        client.stop_execution(executionArn=execution, cause="somebody stopped it")
     awaited(lambda: "aborted" in answers.answers)
     assert answers.answers["aborted"]["Data"]["Verdict"] == "error"
     key = answers.answers["aborted"]["Data"]["ResultUri"].partition(gate.bucket + "/")[2]
@@ -191,11 +196,14 @@ def test_a_request_of_which_every_delivery_is_killed_is_answered_by_the_sweep(
     assert len(dying.unsent) == DELIVERIES
 
 
-def test_a_deletion_stops_the_load_and_leaves_nothing(gate: Gate, cdk: RunCdk, answers: CloudFormation) -> None:
+def test_a_deletion_stops_the_load_and_leaves_nothing(
+    gate: Gate, cdk: RunCdk, answers: CloudFormation, runtime: PacedRuntime
+) -> None:
     """The trial is started as CloudFormation's request would; the deletion is CloudFormation's own."""
-    gate.begin_by_hand("deleted", answers.url)
     bucket = gate.bucket
-    ended = cdk("destroy", "--all", "--force", "--app", gate.assembly)
+    with runtime.answers_of(SLOW_TOKEN_S):
+        gate.begin_by_hand("deleted", answers.url)
+        ended = cdk("destroy", "--all", "--force", "--app", gate.assembly)
     assert ended.exit_code == 0, ended.output
     assert gate.cloud.leftovers(gate.stack_name) == []
     buckets = gate.cloud.client("s3").list_buckets()["Buckets"]

@@ -34,8 +34,8 @@ NOISE = 0.15
 
 @pytest.fixture(scope="module")
 def runtime_url() -> Iterator[str]:
-    with paced_runtime() as url:
-        yield url
+    with paced_runtime() as runtime:
+        yield runtime.url
 
 
 @pytest.fixture(scope="module")
