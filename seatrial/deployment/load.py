@@ -66,8 +66,13 @@ def load_deployments(
     if loaded.broken and not (loaded.deployments or loaded.awaiting):
         # One of an environment concerns every spec, and is reported once.
         raise SpecError(dict.fromkeys(problem for each in loaded.broken for problem in each.problems))
-    left_out = tuple(_awaiting(loaded.awaiting))
-    return LockedDeployments(loaded.deployments, left_out, _environments(loaded.awaiting), loaded.broken)
+    return LockedDeployments(
+        tuple(loaded.deployments.values()),
+        tuple(_awaiting(loaded.awaiting)),
+        _environments(loaded.awaiting),
+        loaded.broken,
+        tuple(loaded.deployments),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +80,13 @@ class BrokenEndpoint:
     """An endpoint that can't be synthesized in an environment, and why; the others can be."""
 
     environment: str
-    stack_name: str
+    name: str
     problems: tuple[Finding, ...]
+
+    @property
+    def stack_name(self) -> str:
+        """The name that its stack has, or would have."""
+        return stack_name(self.environment, self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +98,14 @@ class LockedDeployments:
         left_out: One line for each environment in which something is left out, and why.
         awaiting: The environments in which endpoints await a promotion.
         broken: What is locked and can't be synthesized.
+        files: The specs of the deployments of one environment, in their order.
     """
 
     deployments: tuple[Deployment, ...]
     left_out: tuple[str, ...]
     awaiting: tuple[EnvironmentSpec, ...] = ()
     broken: tuple[BrokenEndpoint, ...] = ()
+    files: tuple[Path, ...] = ()
 
 
 def find_deployments(
@@ -126,7 +138,7 @@ def find_deployments(
         # Where a promotion is required, a missing lock is no choice of the owner: it awaits one, and is reported.
         locked = [file for file, known in locks.items() if name in known or required]
         there = _load(locked, environments, name, templates=templates)
-        deployments += there.deployments
+        deployments += there.deployments.values()
         broken += there.broken
         awaiting += there.awaiting
         left_out += _awaiting(there.awaiting)
@@ -182,7 +194,7 @@ def _unlocked(environment: str, files: list[Path]) -> Iterator[str]:
 class _Loaded:
     """Some endpoints in one environment, those that await a promotion, and those that are wrong."""
 
-    deployments: tuple[Deployment, ...]
+    deployments: Mapping[Path, Deployment]
     awaiting: tuple[LoadedSpec, ...]
     broken: tuple[BrokenEndpoint, ...]
 
@@ -208,22 +220,23 @@ def _load(
         try:
             loaded = load_spec(file, environment, environments=environments)
         except SeatrialError as error:
-            broken.append(BrokenEndpoint(environment, stack_name(environment, file.stem), error.problems))
+            broken.append(BrokenEndpoint(environment, file.stem, error.problems))
             continue
-        stack = stack_name(environment, loaded.endpoint.name)
         if file.stem in hosted:
-            broken.append(BrokenEndpoint(environment, stack, (_hosted_problem(loaded, hosted[file.stem]),)))
+            broken.append(
+                BrokenEndpoint(environment, loaded.endpoint.name, (_hosted_problem(loaded, hosted[file.stem]),))
+            )
             continue
         try:
             deployments[file] = deployment_of(loaded, templates=templates)
         except SeatrialError as error:
             if by_name or not awaits_promotion(error, loaded):
-                broken.append(BrokenEndpoint(environment, stack, error.problems))
+                broken.append(BrokenEndpoint(environment, loaded.endpoint.name, error.problems))
             else:
                 awaiting.append(loaded)
     if problems := [*name_problems(deployments), *_hosted_twice(hosted, files)]:
         raise SpecError([*(problem for each in broken for problem in each.problems), *problems])
-    return _Loaded(tuple(deployments.values()), tuple(awaiting), tuple(broken))
+    return _Loaded(deployments, tuple(awaiting), tuple(broken))
 
 
 def name_problems(deployments: Mapping[Path, Deployment]) -> Iterator[Finding]:
