@@ -173,6 +173,8 @@ def define_stacks(app: App) -> None:
         SpecError: With everything that is wrong, where no endpoint is right or one was named.
     """
     app.node.set_context("aws:cdk:disable-stack-trace", True)  # noqa: FBT003 (the context's value)
+    # In that report the error of one stack fails the app; the CDK CLI heeds it only where the stack is selected.
+    app.node.set_context("@aws-cdk/core:annotationsInValidationReport", False)  # noqa: FBT003 (the context's value)
     if pipeline := context_text(app, "pipeline"):
         _define_pipeline(app, Path(pipeline))
         return
