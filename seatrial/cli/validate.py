@@ -34,6 +34,7 @@ def validate_command(
     from seatrial.planner.resolve import unplannable
     from seatrial.specs.load import environment_names, load_spec
     from seatrial.specs.router import router_findings
+    from seatrial.specs.spec_files import lock_path
 
     with problems_in(output_format, "validate") as notes:
         problems: list[Finding] = []
@@ -59,6 +60,13 @@ def validate_command(
                     notes.extend(replace(each, severity="note") for each in router_findings(loaded))
                     for ending in ended_reservations(loaded, datetime.now(UTC)):
                         (problems if ending.severity == "error" else notes).append(ending)
+        for folder in dict.fromkeys(spec.parent for spec in files):
+            locks = {lock_path(spec) for spec in folder.glob("*.yaml")}
+            for lock in sorted({*folder.glob("*.lock.json")} - locks):
+                message = (
+                    "SEA417: no spec has this lock: what is deployed of it stays; destroy its stacks, and remove it"
+                )
+                warnings[f"{lock.as_posix()}: warning: {message}"] = None
         if output_format == "text":
             typer.echo("".join(f"{text}\n" for text in warnings), nl=False, err=True)
         else:
