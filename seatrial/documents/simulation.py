@@ -116,6 +116,8 @@ class Simulation(FrozenModel):
         starts_at: First minute, ISO 8601 with the offset of its time zone.
         seed: Of the random arrivals: equal inputs and seeds give equal results.
         refused_full: Refused as every copy had as many as it takes.
+        quota_instances: Most instances that were allowed to run; `None` where no quota was given.
+        copies_over_quota: Most copies at once that scaling wanted and the quota had no room for.
         waited: Share of the answered requests that waited for a place in a batch.
         within_slo: Share of all requests that were answered within the highest percentile's bound of each latency.
         meets_slo: Whether every objective was met, that of errors included; `None` where the SLO bounds no latency.
@@ -141,6 +143,8 @@ class Simulation(FrozenModel):
     objectives: tuple[ObjectiveShare, ...]
     output_tok_s: float
     mean_instances: float
+    quota_instances: int | None = None
+    copies_over_quota: int = 0
     starts: tuple[StartPart, ...]
     cost: SimulatedCost | None
     not_simulated: tuple[str, ...]

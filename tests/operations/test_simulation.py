@@ -15,9 +15,10 @@ from zoneinfo import ZoneInfo
 import pytest
 from ministack.services import eventbridge
 
+from seatrial.deployment.starts import start_parts
 from seatrial.documents.simulation import Traffic
 from seatrial.locks.locked_plan import read_locked_plan
-from seatrial.operations.fleet import CopyFleet, CopyService, simulate_days, start_parts
+from seatrial.operations.fleet import CopyFleet, CopyService, simulate_days
 from seatrial.operations.traffic import DRAWS, TrafficSource, endpoint_traffic, read_traffic
 from seatrial.specs.hosting import HostingSpec
 from seatrial.specs.load import load_spec
@@ -25,7 +26,7 @@ from seatrial.specs.scaling import InstanceScaleInSpec, ScalingScheduleSpec, Sca
 from seatrial_base.errors import SeatrialError, SpecError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from seatrial.documents.simulation import Simulation
 
@@ -34,11 +35,13 @@ EXPONENTIAL = tuple(-math.log(1 - (place + 0.5) / DRAWS) for place in range(DRAW
 TWO_KINDS = (*repeat(0.25, DRAWS * 3 // 4), *repeat(3.25, DRAWS // 4))
 
 
-def served(services_s: tuple[float, ...], *, slots: int, queue: int, load: float, count: int = 300_000) -> CopyFleet:
-    """Return a fleet of one copy after random arrivals; `load` is the share of its slots that they need."""
-    mean_s = sum(services_s) / DRAWS
-    fleet = CopyFleet(CopyService(slots, queue, lambda _: [(each, 0, 0.0) for each in services_s]))
-    fleet.open()
+def served(services_s: tuple[float, ...], *, slots: int, queue: int, load: float, copies: int = 1) -> CopyFleet:
+    """Return a fleet after random arrivals; `load` is the share of its slots that they need. Two copies are random."""
+    mean_s, count = sum(services_s) / DRAWS / copies, 300_000
+    chance = None if copies == 1 else random.Random(3).random  # noqa: S311 (repeated)
+    fleet = CopyFleet(CopyService(slots, queue, lambda _: [(each, 0, 0.0) for each in services_s]), chance)
+    for _ in range(copies):
+        fleet.open()
     draw, at_s = random.Random(7), 0.0  # noqa: S311 (repeated)
     times = [at_s := at_s + draw.expovariate(load * slots / mean_s) for _ in range(count)]
     fleet.serve(times, [draw.randrange(DRAWS) for _ in times])
@@ -64,9 +67,10 @@ def test_many_slots_wait_as_erlang_c_says(slots: int, load: float) -> None:
     assert fleet.wait_s / answered == pytest.approx(waits * mean_s / (slots * (1 - load)), rel=0.03)
 
 
-@pytest.mark.parametrize("services_s", [tuple(repeat(1.0, DRAWS)), TWO_KINDS])
-def test_one_slot_waits_as_pollaczek_and_khinchine_say(services_s: tuple[float, ...]) -> None:
-    fleet, mean_s = served(services_s, slots=1, queue=10**9, load=0.6), sum(services_s) / DRAWS
+# A router that draws a copy splits a Poisson process into one for each.
+@pytest.mark.parametrize(("services_s", "copies"), [(tuple(repeat(1.0, DRAWS)), 1), (TWO_KINDS, 1), (TWO_KINDS, 2)])
+def test_one_slot_waits_as_pollaczek_and_khinchine_say(services_s: tuple[float, ...], copies: int) -> None:
+    fleet, mean_s = served(services_s, slots=1, queue=10**9, load=0.6, copies=copies), sum(services_s) / DRAWS
     square = sum(each**2 for each in services_s) / DRAWS
     wait_s = (0.6 / mean_s) * square / (2 * (1 - 0.6))
     assert fleet.wait_s / sum(fleet.missed) == pytest.approx(wait_s, rel=0.03)
@@ -217,15 +221,31 @@ def hourly(rates: dict[int, float], days: int) -> TrafficSource:
     return TrafficSource("even", date(2026, 1, 5), UTC, days, minutes)
 
 
-def simulated(rates: dict[int, float], *, target: float, days: int = 1, **scaling: object) -> Simulation:
+def simulated(
+    rates: dict[int, float],
+    *,
+    target: float,
+    days: int = 1,
+    planned: dict[str, int] | None = None,
+    hosting: Mapping[str, object] | None = None,
+    prompts_s: tuple[float, ...] = (),
+    quota: int | None = None,
+    **scaling: object,
+) -> Simulation:
     loaded = load_spec(ROOT / "endpoints/llama-2-7b-chat.yaml", "dev", environments=ROOT / "environments")
     plan = read_locked_plan(loaded)
     held = plan.target_concurrency_per_copy.model_copy(update={"value": target})
     plan = plan.model_copy(update={"target_concurrency_per_copy": held, "max_instances": 4})
-    spec = loaded.endpoint.model_copy(update={"scaling": ScalingSpec.model_validate(scaling)})
+    plan = plan.model_copy(
+        update={
+            name: getattr(plan, name).model_copy(update={"value": value}) for name, value in (planned or {}).items()
+        }
+    )
+    parts = {"scaling": ScalingSpec.model_validate(scaling), "hosting": HostingSpec.model_validate(hosting or {})}
+    loaded = replace(loaded, endpoint=loaded.endpoint.model_copy(update=parts))
     starts = start_parts(plan, loaded, instance_s=600, copy_s=300)
-    source = hourly(rates, days)
-    return simulate_days(replace(loaded, endpoint=spec), plan, source, days=days, seed=1, starts=starts)
+    options = {"days": days, "seed": 1, "prompts_s": prompts_s, "quota": quota}
+    return simulate_days(loaded, plan, hourly(rates, days), starts=starts, **options)  # type: ignore[arg-type]  # each its own
 
 
 def test_copies_follow_the_load_as_target_tracking_documents_it() -> None:
@@ -278,13 +298,66 @@ def test_instances_go_a_step_at_a_time_and_no_more_run_than_may() -> None:
     assert drops[1] - drops[0] == drops[2] - drops[1] == 30
 
 
+def test_no_more_instances_run_than_the_quota_has() -> None:
+    free = simulated({0: 20.0}, target=4.0, min_copies=1, max_copies=4, quota=4)
+    held = simulated({0: 20.0}, target=4.0, min_copies=1, max_copies=4, quota=2)
+    assert (max(free.minutes.instances), free.quota_instances, free.copies_over_quota) == (4, 4, 0)
+    assert (max(held.minutes.instances), held.quota_instances, held.copies_over_quota) == (2, 2, 2)
+    assert held.refused_full > free.refused_full
+    with pytest.raises(SpecError, match="SEA574"):
+        simulated({}, target=4.0, planned={"instance_count": 3}, min_copies=3, max_copies=4, quota=2)
+
+
+@pytest.mark.parametrize(
+    ("hosting", "release", "reasons"),
+    [
+        ({}, "idle_release", ()),
+        ({"placement": {}, "routing": {"strategy": "prefix_aware"}}, None, ("routing by prefix", "`placement`")),
+        ({"instance_pools": ["ml.g5.2xlarge", "ml.g6e.2xlarge"]}, "consolidation", ("`instance_pools`", "`placement`")),
+    ],
+)
+def test_what_a_spec_has_and_nobody_simulates_is_said(
+    hosting: dict[str, object], release: str | None, reasons: tuple[str, ...]
+) -> None:
+    scale_in, planned = InstanceScaleInSpec.model_validate({"strategy": release}), {"copies_per_instance": 2}
+    left = simulated({}, target=8.0, planned=planned, hosting=hosting, instance_scale_in=scale_in).not_simulated
+    assert len(left) == 4 + len(reasons)
+    assert [each for each in reasons if each not in " ".join(left)] == []
+
+
+def test_a_router_draws_copies_where_the_spec_says_so() -> None:
+    planned = {"copy_count": 2, "max_num_seqs": 8}
+    fewest, drawn = (
+        simulated(
+            {1: 2.5}, target=99.0, planned=planned, hosting={"routing": routing}, min_copies=2, max_copies=2
+        ).waited
+        for routing in ({}, {"strategy": "random"})
+    )
+    assert drawn > fewest + 0.02
+
+
+def test_the_work_on_a_prompt_is_part_of_its_first_token() -> None:
+    usual, longer = (
+        simulated({1: 0.2}, target=8.0, max_copies=1, prompts_s=tuple(repeat(more_s, DRAWS))) for more_s in (0.0, 3.0)
+    )
+    assert [each.objectives[0].share for each in (usual, longer)] == [1.0, 0.0]
+    assert [each.objectives[1].share for each in (usual, longer)] == [1.0, 1.0]
+    assert "but for the work on each" in " ".join(usual.not_simulated)
+
+
 def test_kinds_that_are_not_simulated_are_refused_with_every_reason() -> None:
     loaded = load_spec(ROOT / "endpoints/llama-2-7b-chat.yaml", "dev", environments=ROOT / "environments")
-    hosting = HostingSpec.model_construct(**{**dict(loaded.endpoint.hosting), "more_models": ("b",), "variants": (1,)})
+    hosting = HostingSpec.model_construct(
+        **{**dict(loaded.endpoint.hosting), "more_models": ("b",), "shadow": 1, "variants": (1,)}
+    )
     other = replace(loaded, endpoint=loaded.endpoint.model_copy(update={"hosting": hosting}))
     with pytest.raises(SpecError) as refused:
         simulate_days(other, read_locked_plan(loaded), hourly({}, 1), days=1, seed=1, starts=())
-    assert [each.field for each in refused.value.problems] == ["hosting.variants", "hosting.more_models"]
+    assert [each.field for each in refused.value.problems] == [
+        "hosting.variants",
+        "hosting.shadow",
+        "hosting.more_models",
+    ]
 
 
 class Account:

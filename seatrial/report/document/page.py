@@ -76,6 +76,7 @@ class Page:
         sections: Those to decide by.
         details: The rest, folded.
         downloads: The result as files.
+        eyebrow: What the page is of, above its title.
     """
 
     title: str
@@ -83,12 +84,13 @@ class Page:
     sign: str
     because: str
     cautions: tuple[str, ...]
-    facts: tuple[Fact, ...]
-    key_figures: tuple[Fact, ...]
     sections: tuple[Section, ...]
-    details: tuple[Section, ...]
-    downloads: tuple[Download, ...]
-    footer: str
+    facts: tuple[Fact, ...] = ()
+    key_figures: tuple[Fact, ...] = ()
+    details: tuple[Section, ...] = ()
+    downloads: tuple[Download, ...] = ()
+    footer: str = ""
+    eyebrow: str = "Sea trial"
 
 
 def render_html(
@@ -99,19 +101,23 @@ def render_html(
     library: Path = LIBRARY,
     document: str | None = None,
 ) -> str:
-    """Write the report as one HTML page that needs nothing else; equal input gives equal bytes.
+    """Write the report as one HTML page; `document`: what `render_json` wrote of the result, where it is at hand."""
+    return page_html(page_of(result, plan, outlook, document), library)
+
+
+def page_html(page: Page, library: Path = LIBRARY) -> str:
+    """Write a page that needs nothing else; equal input gives equal bytes.
 
     Of credentials, only the first characters are left. Scripts and downloads are put in after these were sought: a
     download is masked already, and its Base64 is three quarters of a page of many levels.
 
     Args:
         library: The chart library; where it is missing, the page has a note and the tables alone.
-        document: What `render_json` wrote of the result, where it is at hand.
     """
-    carried = scripts(library)
+    has_charts = any(section.charts for section in (*page.sections, *page.details))
+    carried = scripts(library) if has_charts else ()
     policy = " ".join(map(source_hash, carried)) or "'none'"
-    page = page_of(result, plan, outlook, document)
-    absent = "" if carried else ABSENT
+    absent = ABSENT if has_charts and not carried else ""
     text = redacted(_templates().get_template("report.html.j2").render(page=page, policy=policy, absent=absent))
     text = "\n".join(line if line.isprintable() else printable(line) for line in text.split("\n"))
     for download in page.downloads:
@@ -207,8 +213,8 @@ class Download:
 def downloads_of(result: TrialResult, document: str | None = None) -> tuple[Download, ...]:
     """Return the result as JSON and its levels as CSV; of credentials, only the first characters are left."""
     return (
-        Download("report.json", "JSON", _uri("application/json", document or render_json(result))),
-        Download("report.csv", "CSV", _uri("text/csv", redacted(render_csv(result)))),
+        Download("report.json", "JSON", data_uri("application/json", document or render_json(result))),
+        Download("report.csv", "CSV", data_uri("text/csv", redacted(render_csv(result)))),
     )
 
 
@@ -263,5 +269,6 @@ def _ends(name: str, interval: Interval | None) -> Iterator[tuple[str, float | N
     yield f"{name}_high", None if interval is None else interval.high
 
 
-def _uri(kind: str, text: str) -> str:
+def data_uri(kind: str, text: str) -> str:
+    """Return a text as a `data:` URI."""
     return f"data:{kind};base64,{base64.b64encode(text.encode()).decode()}"
