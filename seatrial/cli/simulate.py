@@ -101,10 +101,7 @@ def simulate_command(
 
 
 def prompts_seconds(loaded: LoadedSpec, plan: Plan, prompts: Sequence[float]) -> tuple[float, ...]:
-    """Return how much longer the planner's prefill takes for each prompt than for one of the workload's mean length.
-
-    Nothing without prompts, and where the catalog no longer knows the plan's accelerator.
-    """
+    """Return how much longer the planner's prefill takes for each prompt than for one of mean length, if it knows."""
     from seatrial.planner.calibration import measured_copy
     from seatrial.planner.predict.iteration_cost import costs_of
 

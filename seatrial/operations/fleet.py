@@ -252,10 +252,7 @@ class _Instance:
 
 @dataclass(slots=True)
 class _Instances:
-    """The instances with their copies; `spent_s` are the seconds that they serve, start and idle.
-
-    `lacking`: most copies at once that were to start and had no room, as there are no more than `most` instances.
-    """
+    """The instances with their copies; `spent_s` they serve, start and idle, `lacking` copies had at most no room."""
 
     fleet: CopyFleet
     per_instance: int
@@ -366,12 +363,10 @@ def simulate_days(
 ) -> Simulation:
     """Simulate a planned endpoint under traffic, from a midnight on, with the planned copies in service.
 
-    `prompts_s`: as `planned_service` takes them; `quota`: the most instances of the plan's type that the account may
-    have.
+    `prompts_s`: as `planned_service` takes them; `quota`: the most instances that the account may have.
 
     Raises:
-        SpecError: SEA564, the endpoint is of a kind that is not simulated, or SEA574, the quota is below the plan's
-            instances; with every reason.
+        SpecError: SEA564, a kind that is not simulated; SEA574, a quota below the plan's instances. With every reason.
     """
     _check_kind(loaded, plan, quota)
     scaling, hosting = loaded.endpoint.scaling, loaded.endpoint.hosting
@@ -382,7 +377,7 @@ def simulate_days(
         if bound is not None
     )
     lengths = traffic.lengths or answer_lengths(loaded.lengths.output)
-    chance = random.Random(seed).random if hosting.routing.strategy == "random" else None  # noqa: S311 (repeated)
+    chance = random.Random(f"router {seed}").random if hosting.routing.strategy == "random" else None  # noqa: S311 (repeated)
     fleet = CopyFleet(planned_service(plan, lengths, objectives, prompts_s), chance)
     is_variant, release = plan.hosting_kind is not None, scaling.instance_scale_in
     instances = _Instances(
@@ -420,17 +415,15 @@ def simulate_days(
 def _left_out(loaded: LoadedSpec, plan: Plan, *, has_prompts: bool) -> Iterator[str]:
     hosting, release = loaded.endpoint.hosting, loaded.endpoint.scaling.instance_scale_in
     are_placed = hosting.placement or release.strategy == "consolidation"
-    yield from _NOT_SIMULATED
     but = ", but for the work on each" if has_prompts else ""
-    yield f"the lengths of recorded prompts{but}: they are those of the spec's workload"
-    for is_so, text in (
+    yield from (*_NOT_SIMULATED, f"the lengths of recorded prompts{but}: they are those of the spec's workload")
+    special = (
         (hosting.routing.strategy == "prefix_aware", "routing by prefix: requests go to the fewest outstanding"),
         (plan.max_queued_tokens, "`max_queued_tokens`: requests are refused by their number alone"),
         (are_placed and plan.copies_per_instance.value > 1, "`placement`, `consolidation`: instances fill one by one"),
         (hosting.instance_pools, "other `instance_pools`: every instance is of the plan's type"),
-    ):
-        if is_so:
-            yield text
+    )
+    yield from (text for is_so, text in special if is_so)
 
 
 def _check_kind(loaded: LoadedSpec, plan: Plan, quota: int | None) -> None:

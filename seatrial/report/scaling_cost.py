@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 BEGIN: Final = datetime(2026, 1, 5, tzinfo=UTC)
 """A Monday: nothing here has a clock. Of two weeks the second counts, before which each weekly schedule was due."""
-_WEEK_S: Final = 7 * 86_400
+_WEEK_S = 7 * 86_400
 REFUSED: Final = (
     "At zero a request is refused, not queued: HTTP 400, ValidationError, “Inference Component has no capacity to "
     "process this request.” Its client must send it again until a copy serves; the first one starts it."
@@ -38,6 +38,9 @@ def scaling_cost_lines(plan: Plan, loaded: LoadedSpec) -> Iterator[str]:
     # As it is deployed: the instances that the plan starts with stay, unless scaling goes to zero.
     stays = 0 if plan.hosting_kind or scaling.goes_to_zero else plan.instance_count.value
 
+    # Hours of a Savings Plan or of a reservation are paid whether they are used or not.
+    elsewhere = "" if plan.cost.purchase == "on_demand" else "; if others use the hours that are bought"
+
     def cost(instance_hours: float) -> str:
         return "unknown" if hourly is None else usd(hourly * instance_hours)
 
@@ -53,7 +56,7 @@ def scaling_cost_lines(plan: Plan, loaded: LoadedSpec) -> Iterator[str]:
             highest[most] += of
     if scaling.schedules:
         words = ", ".join(f"{of:g} h at {copies}" for copies, of in sorted(fewest.items()))
-        yield f"a week from {week(fewest)} ({words}) to {week(highest)} (max_copies)"
+        yield f"a week from {week(fewest)} ({words}) to {week(highest)} (max_copies){elsewhere}"
     if scaling.goes_to_zero and scaling.scale_in_protection:
         yield "never at zero: scale_in_protection keeps the last copy"
     elif scaling.goes_to_zero:
@@ -61,5 +64,5 @@ def scaling_cost_lines(plan: Plan, loaded: LoadedSpec) -> Iterator[str]:
         idle_min = 0 if plan.hosting_kind else scaling.instance_scale_in.cooldown_minutes or IDLE_MINUTES
         tail_min = LOW_PERIODS * LOW_PERIOD_S / S_PER_MINUTE + idle_min
         wake, tail = (f"{cost(of / 60)} ({of:.3g} min)" for of in (start_min, tail_min))
-        what = "wait" if loaded.endpoint.hosting.asynchronous else "are refused"
-        yield f"at zero requests {what}; wake-up {wake}, idle tail {tail}"
+        fate = "wait" if loaded.endpoint.hosting.asynchronous else "are refused"
+        yield f"at zero requests {fate}; wake-up {wake}, idle tail {tail}{elsewhere}"

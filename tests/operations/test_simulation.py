@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from itertools import islice, repeat
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -234,13 +234,9 @@ def simulated(
 ) -> Simulation:
     loaded = load_spec(ROOT / "endpoints/llama-2-7b-chat.yaml", "dev", environments=ROOT / "environments")
     plan = read_locked_plan(loaded)
-    held = plan.target_concurrency_per_copy.model_copy(update={"value": target})
-    plan = plan.model_copy(update={"target_concurrency_per_copy": held, "max_instances": 4})
-    plan = plan.model_copy(
-        update={
-            name: getattr(plan, name).model_copy(update={"value": value}) for name, value in (planned or {}).items()
-        }
-    )
+    values = {"target_concurrency_per_copy": target, **(planned or {})}
+    decided = {name: getattr(plan, name).model_copy(update={"value": value}) for name, value in values.items()}
+    plan = plan.model_copy(update={**decided, "max_instances": 4})
     parts = {"scaling": ScalingSpec.model_validate(scaling), "hosting": HostingSpec.model_validate(hosting or {})}
     loaded = replace(loaded, endpoint=loaded.endpoint.model_copy(update=parts))
     starts = start_parts(plan, loaded, instance_s=600, copy_s=300)
@@ -308,56 +304,36 @@ def test_no_more_instances_run_than_the_quota_has() -> None:
         simulated({}, target=4.0, planned={"instance_count": 3}, min_copies=3, max_copies=4, quota=2)
 
 
-@pytest.mark.parametrize(
-    ("hosting", "release", "reasons"),
-    [
-        ({}, "idle_release", ()),
-        ({"placement": {}, "routing": {"strategy": "prefix_aware"}}, None, ("routing by prefix", "`placement`")),
-        ({"instance_pools": ["ml.g5.2xlarge", "ml.g6e.2xlarge"]}, "consolidation", ("`instance_pools`", "`placement`")),
-    ],
-)
-def test_what_a_spec_has_and_nobody_simulates_is_said(
-    hosting: dict[str, object], release: str | None, reasons: tuple[str, ...]
-) -> None:
-    scale_in, planned = InstanceScaleInSpec.model_validate({"strategy": release}), {"copies_per_instance": 2}
-    left = simulated({}, target=8.0, planned=planned, hosting=hosting, instance_scale_in=scale_in).not_simulated
-    assert len(left) == 4 + len(reasons)
-    assert [each for each in reasons if each not in " ".join(left)] == []
+def test_what_a_spec_has_and_nobody_simulates_is_said() -> None:
+    planned, release = {"copies_per_instance": 2}, InstanceScaleInSpec(strategy="consolidation")
+    pools = {"placement": {}, "instance_pools": ["ml.g5.2xlarge", "ml.g6e.2xlarge"]}
+    hosting = {**pools, "routing": {"strategy": "prefix_aware"}}
+    usual, left = (set(simulated({}, target=8.0, planned=planned, hosting=of).not_simulated) for of in ({}, hosting))
+    moved = set(simulated({}, target=8.0, planned=planned, instance_scale_in=release).not_simulated)
+    assert sorted(each.partition(":")[0] for each in left - usual) == [
+        "`placement`, `consolidation`", "other `instance_pools`", "routing by prefix"
+    ]  # fmt: skip
+    assert moved - usual == {"`placement`, `consolidation`: instances fill one by one"}
 
 
-def test_a_router_draws_copies_where_the_spec_says_so() -> None:
-    planned = {"copy_count": 2, "max_num_seqs": 8}
-    fewest, drawn = (
-        simulated(
-            {1: 2.5}, target=99.0, planned=planned, hosting={"routing": routing}, min_copies=2, max_copies=2
-        ).waited
-        for routing in ({}, {"strategy": "random"})
-    )
-    assert drawn > fewest + 0.02
-
-
-def test_the_work_on_a_prompt_is_part_of_its_first_token() -> None:
-    usual, longer = (
-        simulated({1: 0.2}, target=8.0, max_copies=1, prompts_s=tuple(repeat(more_s, DRAWS))) for more_s in (0.0, 3.0)
-    )
-    assert [each.objectives[0].share for each in (usual, longer)] == [1.0, 0.0]
-    assert [each.objectives[1].share for each in (usual, longer)] == [1.0, 1.0]
+def test_a_router_draws_copies_and_a_prompt_takes_its_time_where_they_are_said_to() -> None:
+    copies: dict[str, Any] = {"planned": {"copy_count": 2, "max_num_seqs": 8}, "min_copies": 2, "max_copies": 2}
+    drawn = simulated({1: 2.5}, target=99.0, hosting={"routing": {"strategy": "random"}}, **copies)
+    usual, longer = (simulated({1: 2.5}, target=99.0, prompts_s=(of,) * DRAWS, **copies) for of in (0.0, 3.0))
+    assert drawn.waited > usual.waited + 0.02
+    assert [[each.share for each in one.objectives] for one in (usual, longer)] == [[1.0, 1.0], [0.0, 1.0]]
     assert "but for the work on each" in " ".join(usual.not_simulated)
 
 
 def test_kinds_that_are_not_simulated_are_refused_with_every_reason() -> None:
     loaded = load_spec(ROOT / "endpoints/llama-2-7b-chat.yaml", "dev", environments=ROOT / "environments")
-    hosting = HostingSpec.model_construct(
-        **{**dict(loaded.endpoint.hosting), "more_models": ("b",), "shadow": 1, "variants": (1,)}
-    )
+    many = {"more_models": ("b",), "shadow": 1, "variants": (1,)}
+    hosting = HostingSpec.model_construct(**{**dict(loaded.endpoint.hosting), **many})
     other = replace(loaded, endpoint=loaded.endpoint.model_copy(update={"hosting": hosting}))
     with pytest.raises(SpecError) as refused:
         simulate_days(other, read_locked_plan(loaded), hourly({}, 1), days=1, seed=1, starts=())
-    assert [each.field for each in refused.value.problems] == [
-        "hosting.variants",
-        "hosting.shadow",
-        "hosting.more_models",
-    ]
+    fields = [each.field for each in refused.value.problems]
+    assert fields == ["hosting.variants", "hosting.shadow", "hosting.more_models"]
 
 
 class Account:

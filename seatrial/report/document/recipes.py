@@ -180,14 +180,14 @@ def recipes_markdown(compared: RecipeComparison) -> str:
 def recipes_html(compared: RecipeComparison) -> str:
     """Write a comparison as one HTML page that needs nothing else; equal input gives equal bytes."""
     status = compared.b.trial.verdict.status
-    note = f"Served by a local engine, not the model: {compared.engine_note}" if compared.engine_note else ""
+    note = f"Served by a local engine, not the model: {compared.engine_note}"
     page = Page(
         eyebrow="Comparison of recipes",
         title=comparison_title(compared),
         status=status,
         sign=SIGNS[status],
         because=compared.verdict,
-        cautions=(note,) if note else (),
+        cautions=(note,) if compared.engine_note else (),
         sections=recipe_sections(compared),
     )
     return page_html(page)

@@ -29,7 +29,7 @@ def simulation_html(done: Simulation) -> str:
     """Write a simulation as one HTML page that needs nothing else; equal input gives equal bytes."""
     status, sign = _VERDICTS[done.meets_slo]
     refused = (done.refused_without_copy + done.refused_full) / max(done.requests, 1)
-    over = f", {done.copies_over_quota} more copies than the quota wanted" if done.copies_over_quota else ""
+    over = f"; {done.copies_over_quota} more copies wanted than the quota holds" if done.copies_over_quota else ""
     a_day = None if done.cost is None else done.cost.usd_per_day
     page = Page(
         eyebrow="Simulation",
@@ -68,19 +68,11 @@ def _sections(done: Simulation) -> Iterator[Section]:
     charts = tuple(_chart(size, title, unit, {name: binned[name] for name in names}) for title, unit, names in drawn)
     yield Section(anchor="time", heading="Over time", paragraphs=(reading,), charts=charts)
     kept = (
-        (
-            each.objective,
-            each.bound_ms,
-            share_cell(each.required),
-            share_cell(each.share),
-            "✓ met" if each.met else "✗ missed",
-        )
+        (each.objective, each.bound_ms, share_cell(each.required), share_cell(each.share), _MET[each.met])
         for each in done.objectives
     )
     waited = f"{done.waited:.2%} of the answered requests waited for a place in a batch."
-    yield _section(
-        "SLO", "Latencies of the answered requests", "objective,bound (ms),required,kept,verdict", kept, waited
-    )
+    yield _section("SLO", "Latencies", "objective,bound (ms),required,kept,verdict", kept, waited)
     if (cost := done.cost) is not None:
         causes = {"a copy serves": cost.serving_usd_per_day, "instance or first copy starts": cost.starting_usd_per_day}
         causes |= {"no copy, until the release": cost.idle_usd_per_day, "all": cost.usd_per_day}
@@ -104,26 +96,22 @@ def _by_time(done: Simulation) -> Section:
 
 
 def _binned(done: Simulation, most: int) -> tuple[int, dict[str, list[int]]]:
-    every: Mapping[str, Sequence[int]] = done.minutes.model_dump()
+    every = {name.replace("_", " "): values for name, values in done.minutes.model_dump().items()}
     length = len(done.minutes.requests)
     size = next((size for size in _BINS if length <= most * size), _BINS[-1])
     places = [slice(first, first + size) for first in range(0, length, size)]
-    return size, {
-        name.replace("_", " "): [(sum if name in _COUNTS else max)(of[at]) for at in places]
-        for name, of in every.items()
-    }
+    return size, {name: [(sum if name in _COUNTS else max)(of[at]) for at in places] for name, of in every.items()}
 
 
 def _chart(size: int, title: str, unit: str, binned: Mapping[str, Sequence[int]]) -> Chart:
     series: list[Series] = []
     for name, values in binned.items():
-        of_minute = [value / (size if name in _COUNTS else 1) for value in values]
-        at = [round(place * size / 60, 4) for place in range(len(values))]
-        hovers = (f"{name} {digits(y)}, hour {x:.1f}" for x, y in zip(at, of_minute, strict=True))
-        points = tuple(ChartPoint(x=x, y=y, hover=hover) for x, y, hover in zip(at, of_minute, hovers, strict=True))
-        series.append(
-            Series(name=name.replace("_", " "), points=points, marked=False, style="second" if series else "first")
+        placed = (
+            (place * size / 60, round(value / (size if name in _COUNTS else 1), 3))
+            for place, value in enumerate(values)
         )
+        points = tuple(ChartPoint(x=x, y=y, hover=f"{name} {digits(y)}, hour {x:.1f}") for x, y in placed)
+        series.append(Series(name=name, points=points, marked=False, style="second" if series else "first"))
     highest = (max(each.points, key=lambda point: point.y or 0).hover for each in series)
     return Chart(
         anchor=title.lower().replace(" ", "-"),

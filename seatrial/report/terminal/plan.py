@@ -384,8 +384,7 @@ def _alternative_parts(plan: Plan, loaded: LoadedSpec) -> Iterator[RenderableTyp
 
 
 def _scaling_parts(plan: Plan, loaded: LoadedSpec) -> Iterator[RenderableType]:
-    if lines := tuple(scaling_cost_lines(plan, loaded)):
-        yield Text("\n" + "\n".join(f"Scaling: {line}." for line in lines))
+    yield from (Text(f"\nScaling: {line}.") for line in scaling_cost_lines(plan, loaded))
     if loaded.endpoint.scaling.goes_to_zero and loaded.endpoint.hosting.asynchronous is None:
         yield Text(REFUSED)
 
