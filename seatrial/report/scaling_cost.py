@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 BEGIN: Final = datetime(2026, 1, 5, tzinfo=UTC)
 """A Monday: nothing here has a clock. Of two weeks the second counts, before which each weekly schedule was due."""
 _WEEK_S = 7 * 86_400
-REFUSED: Final = (
+_REFUSED = (
     "At zero a request is refused, not queued: HTTP 400, ValidationError, “Inference Component has no capacity to "
     "process this request.” Its client must send it again until a copy serves; the first one starts it."
 )
 
 
-def scaling_cost_lines(plan: Plan, loaded: LoadedSpec) -> Iterator[str]:
+def scaling_cost_lines(plan: Plan, loaded: LoadedSpec, *, whole: bool = False) -> Iterator[str]:
     """Yield what the hours of schedules cost, and a wake-up from zero; nothing without either.
 
-    What the endpoint costs between its limits depends on its load: `seatrial simulate` has it.
+    Between its limits the cost depends on the load: `seatrial simulate` has it. `whole`: tell too what a client does.
     """
     scaling, per_instance = loaded.endpoint.scaling, plan.copies_per_instance.value
     hourly = None if plan.cost.usd_per_hour is None else plan.cost.usd_per_hour / plan.instance_count.value
@@ -66,3 +66,5 @@ def scaling_cost_lines(plan: Plan, loaded: LoadedSpec) -> Iterator[str]:
         wake, tail = (f"{cost(of / 60)} ({of:.3g} min)" for of in (start_min, tail_min))
         fate = "wait" if loaded.endpoint.hosting.asynchronous else "are refused"
         yield f"at zero requests {fate}; wake-up {wake}, idle tail {tail}{elsewhere}"
+        if whole and fate != "wait":
+            yield _REFUSED

@@ -129,9 +129,11 @@ def _section(
 ) -> Section:
     """Return a section of one table, or of none without a row; a column is of numbers where its first value is one."""
     cells = tuple(tuple(map(_cell, row)) for row in rows)
-    kinds = zip(heads.split(","), *cells[:1], strict=False)
-    columns = tuple(Column(head, kind="number" if first.exact else "text") for head, first in kinds) if cells else ()
-    tables = (Table(caption, columns, cells),) if cells else ()
+    columns = (
+        Column(head, kind="number" if first.exact else "text")
+        for head, first in zip(heads.split(","), *cells[:1], strict=False)
+    )
+    tables = (Table(caption, tuple(columns), cells),) if cells else ()
     return Section(anchor=heading.lower(), heading=heading, paragraphs=paragraphs, tables=tables)
 
 

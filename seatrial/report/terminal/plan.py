@@ -9,7 +9,7 @@ from rich.text import Text
 
 from seatrial.documents.plan import Decision, Image
 from seatrial.report.planned import band_text, carried_lines, measure_first, side_lines
-from seatrial.report.scaling_cost import REFUSED, scaling_cost_lines
+from seatrial.report.scaling_cost import scaling_cost_lines
 from seatrial.report.terminal.first_screen import COLUMNS, first_screen, warnings_of
 from seatrial.report.terminal.tables import heading, narrow_usd, table_view, whole_percent
 from seatrial.specs.prices import CONDITIONS, PURCHASES
@@ -383,18 +383,12 @@ def _alternative_parts(plan: Plan, loaded: LoadedSpec) -> Iterator[RenderableTyp
         yield rejected_view(plan)
 
 
-def _scaling_parts(plan: Plan, loaded: LoadedSpec) -> Iterator[RenderableType]:
-    yield from (Text(f"\nScaling: {line}.") for line in scaling_cost_lines(plan, loaded))
-    if loaded.endpoint.scaling.goes_to_zero and loaded.endpoint.hosting.asynchronous is None:
-        yield Text(REFUSED)
-
-
 SECTIONS: Mapping[Section, Callable[[Plan, LoadedSpec], Iterable[RenderableType]]] = {
     "decisions": lambda plan, _: (decisions_view(plan),),
     "memory": _memory_parts,
     "regime": lambda plan, _: (regime_view(plan.regime),),
     "curve": lambda plan, _: (curve_view(plan),),
-    "cost": lambda plan, loaded: (cost_view(plan.cost), *_scaling_parts(plan, loaded)),
+    "cost": lambda plan, loaded: (cost_view(plan.cost), *map(Text, scaling_cost_lines(plan, loaded, whole=True))),
     "alternatives": _alternative_parts,
     "warnings": lambda plan, _: (Text(f"\nwarning: {warning}", style="yellow") for warning in warnings_of(plan)),
 }

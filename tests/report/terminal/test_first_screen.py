@@ -78,7 +78,7 @@ def test_hours_of_schedules_and_a_wake_up_are_in_the_cost(plan: Plan, loaded: Lo
     wake = f"wake-up {usd(1.515 * start_s / 3600)} ({start_s / 60:.3g} min), idle tail {usd(1.515 * 35 / 60)} (35 min)"
     assert list(scaling_cost_lines(plan, office)) == [week, f"at zero requests are refused; {wake}"]
     text = " ".join(shown(plan_view(plan, office, ["cost"])).split())
-    assert f"{week}. Scaling: at zero requests are refused; {wake}. At zero a request is refused, not queued" in text
+    assert f"{week} at zero requests are refused; {wake} At zero a request is refused, not queued" in text
     unpriced = plan.model_copy(update={"cost": plan.cost.model_copy(update={"usd_per_hour": None, "purchase": "x"})})
     assert [
         line.count("unknown") for line in scaling_cost_lines(unpriced, office) if "hours that are bought" in line
