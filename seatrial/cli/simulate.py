@@ -60,9 +60,10 @@ def simulate_command(
 
     The locked plan is simulated, without a lock the plan that would be made.
     """
+    from seatrial.deployment.starts import start_parts, start_warnings
     from seatrial.locks.lock_file import is_locked
     from seatrial.locks.locked_plan import read_locked_plan
-    from seatrial.operations.fleet import simulate_days, start_parts
+    from seatrial.operations.fleet import simulate_days
     from seatrial.operations.traffic import read_traffic
 
     (loaded,) = load_specs([spec], environment, environments)
@@ -78,6 +79,8 @@ def simulate_command(
     usual = min(plan.curve, key=lambda point: abs(point.concurrency - target))
     source = read_traffic(traffic, lambda tokens: (usual.ttft_ms + usual.tpot_ms * (tokens - 1)) / 1_000)
     starts = start_parts(plan, loaded, instance_s=instance_start_s, copy_s=copy_start_s)
+    for warning in start_warnings(plan, loaded, starts):
+        typer.echo(f"warning: {warning}", err=True)
     simulation = simulate_days(loaded, plan, source, days=days or source.days, seed=seed, starts=starts)
     if output_format == "json":
         show_json_text(simulation.model_dump_json(indent=1))

@@ -21,7 +21,6 @@ from seatrial.documents.simulation import Minutes, ObjectiveShare, ScalingEvent,
 from seatrial.operations.traffic import DRAWS, S_PER_DAY, answer_lengths, midnight_s
 from seatrial.specs.scaling import fire_times
 from seatrial.specs.spec_files import hosts
-from seatrial_base import bounds
 from seatrial_base.autoscaling import (
     COPIES_COOLDOWN_FROM_ZERO_S,
     HIGH_PERIODS,
@@ -37,7 +36,7 @@ from seatrial_base.autoscaling import (
     wanted_change,
 )
 from seatrial_base.errors import SpecError
-from seatrial_base.units import MS_PER_S, S_PER_HOUR, S_PER_MINUTE, gib
+from seatrial_base.units import MS_PER_S, S_PER_HOUR, S_PER_MINUTE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -335,26 +334,6 @@ class _Scaling:
         is_whole = is_whole and now_s - _WINDOW_S >= self.last.out_s
         is_low = is_whole and all(each is not None and each < LOW_SHARE * self.policy.target for each in self.samples)
         return replace(self.policy, high=fresh[0] if is_high else None, low=max(fresh) if is_low and fresh else None)
-
-
-def start_parts(
-    plan: Plan, loaded: LoadedSpec, *, instance_s: float | None = None, copy_s: float | None = None
-) -> tuple[StartPart, ...]:
-    """Return what the start of a copy takes, part by part, each with its source.
-
-    Measured seconds replace assumptions: `instance_s` until an instance has its image, `copy_s` from there on.
-    """
-    size = plan.memory.weights_bytes * plan.tensor_parallel_degree.value
-    home, speed = ("the hub", bounds.HUB_BYTES_S) if loaded.endpoint.model.hub_id else ("S3", bounds.S3_BYTES_S)
-    once: dict[str, float] = {"instance": bounds.INSTANCE_START_S, "image pull": bounds.IMAGE_PULL_S}
-    each: dict[str, float] = {f"weights from {home}, {gib(size)}": size / speed}
-    each |= {"weights into accelerators": size / bounds.LOAD_BYTES_S, "engine": bounds.ENGINE_START_S}
-    parts: list[StartPart] = []
-    for name, given_s, assumed in (("instance", instance_s, once), ("copy", copy_s, each)):
-        source = "assumed, slow on purpose" if given_s is None else f"--{name}-start-s"
-        for part, seconds in (assumed if given_s is None else {name: given_s}).items():
-            parts.append(StartPart(part=part, seconds=round(seconds, 1), further=name == "copy", source=source))
-    return tuple(parts)
 
 
 def simulate_days(

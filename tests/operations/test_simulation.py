@@ -15,9 +15,10 @@ from zoneinfo import ZoneInfo
 import pytest
 from ministack.services import eventbridge
 
+from seatrial.deployment.starts import start_parts
 from seatrial.documents.simulation import Traffic
 from seatrial.locks.locked_plan import read_locked_plan
-from seatrial.operations.fleet import CopyFleet, CopyService, simulate_days, start_parts
+from seatrial.operations.fleet import CopyFleet, CopyService, simulate_days
 from seatrial.operations.traffic import DRAWS, TrafficSource, endpoint_traffic, read_traffic
 from seatrial.specs.hosting import HostingSpec
 from seatrial.specs.load import load_spec

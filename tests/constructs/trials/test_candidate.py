@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Literal
 import pytest
 
 from seatrial_base.tags import candidate_name, candidate_tags
+from seatrial_cdk.trials.runtime.candidate import keep_first_start, read_start
 from seatrial_cdk.trials.runtime.components import VariantCapacity
 from seatrial_cdk.trials.runtime.handler import dispatch
-from seatrial_cdk.trials.runtime.order import CarriedCopies, read_copies, write_copies
+from seatrial_cdk.trials.runtime.order import CarriedCopies, Order, read_copies, write_copies
 from seatrial_cdk.trials.runtime.scaling import read_held
 from seatrial_cdk.trials.runtime.store import UnavailableError
+from seatrial_load.documents.result import TrialResult
 from tests.constructs.conftest import OLD, SPECIFICATION, component
 from tests.constructs.trials.conftest import COMPONENT, ROLLBACKS, UNREADABLE
 
@@ -21,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from seatrial_cdk.trials.runtime.order import CustomResourceEvent
-    from seatrial_load.documents.result import TrialResult
     from tests.constructs.trials.conftest import Response, World
 
 CANDIDATE = candidate_name("dev-chat", "request-1")
@@ -349,6 +350,61 @@ class TestAnUpdate:
         before["OldResourceProperties"] = {**before["ResourceProperties"], "Mode": "report"}
         assert data(scaled.ask(before))["CopyCount"] == "6"
         assert "state/dev-chat/copies.json" in scaled.store.texts
+
+
+class TestTheStartOfACopy:
+    @pytest.mark.parametrize(("instances", "after", "added"), [(4, 4, 0), (3, 4, 1)], ids=["free", "new instance"])
+    def test_of_a_candidate_is_measured_from_its_creation_until_it_is_seen_in_service(
+        self, scaled: World, before: CustomResourceEvent, instances: int, after: int, added: int
+    ) -> None:
+        scaled.components.born = {"status": "Creating", "current_copies": 0}
+        scaled.components.instances = VariantCapacity(instances, 4)
+        began_s = scaled.clock.now_s
+
+        def act() -> None:
+            if scaled.clock.now_s >= began_s + 400.0 and CANDIDATE in scaled.components.found:
+                scaled.components.instances = VariantCapacity(after, 4)
+                served = {"status": "InService", "current_copies": 1}
+                scaled.components.found[CANDIDATE] = replace(scaled.components.found[CANDIDATE], **served)  # type: ignore[arg-type] # as above
+
+        scaled.clock.acts.append(act)
+        scaled.course.result = replace(scaled.course.result, engine_note="simulated")
+        run(scaled, before)
+        start = TrialResult.from_json(scaled.store.texts["trials/dev-chat/b/request-1.json"]).start
+        assert start is not None
+        assert 400.0 <= start.seconds <= 400.0 + start.late_s
+        assert (start.instances_added, start.simulated) == (added, True)
+        assert "start of the copy: simulated, 4" in scaled.store.texts["trials/dev-chat/b/request-1.md"]
+
+    @pytest.mark.parametrize(
+        ("before_s", "took_s", "endpoint_s", "expected"),
+        [
+            (30, 420, 300, (420.0, 300.0)),
+            (30, 420, 500, (420.0, None)),  # the endpoint was changed after the component began
+            (90_000, 420, 300, None),  # a trial that was added to a component of yesterday
+            (30, 90_000, 300, None),  # changed a day after its creation
+            (30, 0, 300, None),
+        ],
+    )
+    def test_of_a_first_component_is_told_by_times_that_are_those_of_a_start(
+        self,
+        world: World,
+        create: CustomResourceEvent,
+        before_s: float,
+        took_s: float,
+        endpoint_s: float,
+        expected: tuple[float, float | None] | None,
+    ) -> None:
+        changed_s = world.clock.now_s - before_s
+        created_s = changed_s - took_s
+        world.components.found[COMPONENT] = component(created_s=created_s, changed_s=changed_s)
+        world.components.instances = VariantCapacity(1, 8, created_s - 400, created_s - 400 + endpoint_s)
+        order = Order(create, world.clock.now_s)
+        keep_first_start(order, world.context)
+        start = read_start(order, world.context)
+        assert (None if start is None else (start.seconds, start.instance_s)) == expected
+        keep_first_start(Order({**create, "RequestType": "Update", "RequestId": "2"}, world.clock.now_s), world.context)
+        assert read_start(Order({**create, "RequestId": "2"}, world.clock.now_s), world.context) is None
 
 
 class TestAnOldSdk:
