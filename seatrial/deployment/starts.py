@@ -176,10 +176,16 @@ def _bytes_s(loaded: LoadedSpec) -> int:
 
 def _stored_bytes(plan: Plan, loaded: LoadedSpec) -> float:
     """Return the bytes that are downloaded: all 16 bits where the engine itself makes fewer of them."""
-    architecture = read_architecture(loaded)
-    if is_quantized_at_start(loaded.endpoint, architecture):
-        return float(architecture.params_total * _BYTES_16BIT)
+    if _is_quantized_at_start(loaded):
+        return float(read_architecture(loaded).params_total * _BYTES_16BIT)
     return float(plan.memory.weights_bytes * plan.tensor_parallel_degree.value)
+
+
+def _is_quantized_at_start(loaded: LoadedSpec) -> bool:
+    # Without a precision nothing is quantized: no architecture is read then, whose file may be elsewhere by now.
+    endpoint = loaded.endpoint
+    has_precision = endpoint.serving.overrides.quantization is not None
+    return has_precision and is_quantized_at_start(endpoint, read_architecture(loaded))
 
 
 def _compilation(plan: Plan, loaded: LoadedSpec, started_s: float) -> dict[str, float]:
@@ -228,7 +234,7 @@ def _shortcuts(plan: Plan, loaded: LoadedSpec) -> Iterator[StartShortcut]:
     elif not endpoint.hosting.data_cache and plan.hosting_kind is None:
         because = "only of a further copy on an instance that keeps the weights of the one before"
         yield _shortcut("weights kept on the instance", "hosting.data_cache: true", download_s, because)
-    if is_quantized_at_start(endpoint, read_architecture(loaded)):
+    if _is_quantized_at_start(loaded):
         less = 1 - plan.memory.weights_bytes * plan.tensor_parallel_degree.value / size
         because = f"the engine makes {plan.quantization} of 16 bits at each start"
         yield _shortcut("a checkpoint that is quantized already", "model", less * (download_s + load_s), because)

@@ -59,7 +59,7 @@ _NOT_SIMULATED: Final = (
     "the lengths of recorded prompts: they are those of the spec's workload",
     "routing but by the fewest requests outstanding, and what a prefix cache gains by it",
     "lack of capacity, failed starts, updates, trials, clients that give up or try again, `max_queued_tokens`",
-    "`consolidation`, caches of weights and images, compilation at the start; costs beside instance hours",
+    "`consolidation`, caches of weights and images; costs beside instance hours",
 )
 
 Answer = tuple[float, int, float]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from seatrial_base.table import number_columns, table_of, text_columns
 from seatrial_base.units import digits, usd
 from seatrial_load.slo.evaluate import latency_of, statistic_of
 
@@ -12,7 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seatrial.documents.plan import CurvePoint, Plan, RatePoint
+    from seatrial.documents.simulation import CopyStart
     from seatrial.specs.load import LoadedSpec
+    from seatrial_base.table import Table
     from seatrial_load.documents.request import Metric, PredictedLevel, Statistic
     from seatrial_load.documents.result import LevelResult, TrialResult
 
@@ -248,3 +251,35 @@ def _measured_by(plan: Plan) -> str:
     if (one.instance_type, one.tensor_parallel_degree) == (plan.instance_type.value, plan.tensor_parallel_degree.value):
         return f"--level {one.concurrency_per_copy} measures it"
     return f"--candidate {one.instance_type}:{one.tensor_parallel_degree} measures it"
+
+
+def start_table(start: CopyStart) -> Table:
+    """Return the parts of a copy's start with their bounds, their likely times and the sources of both."""
+    columns = (*text_columns("part"), *number_columns("s", "likely s"), *text_columns("source"))
+    rows = (
+        (
+            part.part,
+            f"{part.seconds:,.0f}",
+            "" if part.likely_s is None else f"{part.likely_s:,.0f}",
+            "; ".join(dict.fromkeys((part.source, part.likely_source or "likely time unknown"))),
+        )
+        for part in start.parts
+    )
+    return table_of(columns, rows, "Start of a copy, part by part")
+
+
+def start_lines(start: CopyStart) -> Iterator[str]:
+    """Yield when a copy gives its first answer and what SageMaker waits for."""
+    for total in start.totals:
+        unknown = f"; as assumed: {', '.join(total.unknown)}" if total.unknown else ""
+        yield f"{total.of}: first answer after {total.seconds:,.0f} s, likely {total.likely_s:,.0f} s{unknown}"
+    waits = f"{start.download_timeout_s:,} s for weights in S3 and {start.startup_timeout_s:,} s for the container"
+    yield f"SageMaker waits {waits}, at most {start.longest_s:,} s for each"
+    yield from (f"warning: {warning}" for warning in start.warnings)
+
+
+def shortcut_lines(start: CopyStart) -> Iterator[str]:
+    """Yield what would shorten a copy's start, with the seconds where they are known."""
+    for each in start.shortcuts:
+        saved = "saves an unknown time" if each.saves_s is None else f"saves {each.saves_s:,.0f} s"
+        yield f"{each.what} ({each.how}) {saved}: {each.because}"

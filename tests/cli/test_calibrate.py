@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
+from seatrial.documents.plan import Plan
+from seatrial_load.documents.result import StartTime
 from tests.cli.conftest import SPECS, files
+from tests.report.samples import concluded, sample_level, sample_request
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -58,6 +62,30 @@ def test_what_is_written_is_used_by_the_next_plan(seatrial: Seatrial, locked: Pa
     plan = json.loads(seatrial("plan", *ON_DEV, "--format", "json").stdout)
     assert plan["band"]["because"].startswith("Calibrated with 3 points measured on ml.g")
     assert plan["spec_digest"] != plain["spec_digest"]
+
+
+def test_the_start_that_a_trial_measured_is_part_of_the_next_plan(seatrial: Seatrial, locked: Path) -> None:
+    document = json.loads(seatrial("plan", *ON_DEV, "--format", "json").stdout)
+    assert {part["source"] for part in document.pop("start")["parts"]} == {"assumed, slow on purpose"}
+    plan = Plan.model_validate(document)
+    about = {"endpoint": "llama-2-7b-chat", "copy_count": 1}
+    levels = [
+        replace(sample_level(point.concurrency, copies=1), output_tok_s=point.output_tok_s)
+        for point in (plan.curve[0], plan.curve[2])
+    ]
+    start = StartTime(created_at="2026-11-20T10:00:00+00:00", seconds=240, late_s=15, instances_added=0, because="seen")
+    request = replace(sample_request(plan), **about)  # type: ignore[arg-type] # the fields of the dataclass
+    result = replace(concluded(request, levels, ""), start=start)
+    (locked / "result.json").write_text(result.to_json())
+    done = seatrial("calibrate", *ON_DEV, "--result", "result.json", "--write")
+    assert "start of a copy: 240 s on an instance in service, seen at most 15 s late: seen" in " ".join(
+        done.stdout.split()
+    )
+    entry = json.loads((locked / CALIBRATION).read_text())["environments"]["dev"]
+    parts = json.loads(seatrial("plan", *ON_DEV, "--format", "json").stdout)["start"]["parts"]
+    copy = {"part": "copy", "seconds": 240, "likely_s": 240, "further": True}
+    assert parts[-1].items() >= copy.items()
+    assert parts[-1]["source"] == f"measured by trial {entry['source']['digest']} of 2026-11-20"
 
 
 def test_calibrating_again_gives_the_same_bytes(seatrial: Seatrial, locked: Path) -> None:

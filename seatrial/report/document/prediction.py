@@ -8,7 +8,19 @@ from typing import TYPE_CHECKING
 
 from seatrial.report.charts import Axis, Chart, ChartBand, ChartPoint, Series, is_open
 from seatrial.report.document.section import Section
-from seatrial.report.planned import EDGES, MEANS, P95S, QUANTITIES, THROUGHPUT, band_text, carried_lines, edges
+from seatrial.report.planned import (
+    EDGES,
+    MEANS,
+    P95S,
+    QUANTITIES,
+    THROUGHPUT,
+    band_text,
+    carried_lines,
+    edges,
+    shortcut_lines,
+    start_lines,
+    start_table,
+)
 from seatrial.report.values import (
     NO_TOKEN_COUNT,
     count_cell,
@@ -16,6 +28,7 @@ from seatrial.report.values import (
     missing_cell,
     number_cell,
     percent,
+    sentence,
     why_missing,
 )
 from seatrial_base.table import CONCURRENCY, Cell, Column, Table
@@ -26,6 +39,7 @@ if TYPE_CHECKING:
 
     from seatrial.documents.calibration import Compared, Outlook
     from seatrial.documents.plan import CurvePoint, Plan, RatePoint
+    from seatrial.documents.simulation import CopyStart
     from seatrial.report.planned import Quantity
     from seatrial_load.documents.result import LevelResult, TrialResult
 
@@ -47,6 +61,19 @@ def prediction_apart(result: TrialResult, plan: Plan) -> Section:
         paragraphs=(apart, band_text(plan), *carried_lines(plan), plan.regime.sentence),
         charts=tuple(_charts(result, plan, QUANTITIES, measured=False)),
         tables=(predicted_table(plan),),
+        detail=True,
+    )
+
+
+def start_section(result: TrialResult, start: CopyStart | None) -> Section:
+    """Return how long the copy on trial took to start, and what the plan says of a start and of a shorter one."""
+    measured = () if result.start is None else (sentence(f"The copy on trial: {result.start.words}"),)
+    return Section(
+        anchor="start",
+        heading="Start of a copy",
+        paragraphs=(*measured, *(map(sentence, start_lines(start)) if start is not None else ())),
+        tables=(start_table(start),) if start is not None else (),
+        remarks=tuple(map(sentence, shortcut_lines(start))) if start is not None else (),
         detail=True,
     )
 

@@ -262,6 +262,7 @@ def test_each_section_is_shown_alone(name: str, plan: Plan, loaded: LoadedSpec, 
         "regime": "\nRegime\n",
         "curve": "\nPredicted for one copy",
         "cost": "\nCost $",
+        "start": "\nStart of a copy\n",
         "alternatives": "\nPareto front\n",
         "warnings": "\nwarning: ",
     }
