@@ -228,14 +228,12 @@ def bench_command(
     from seatrial.report.terminal.trial import conclusion_view, jumpstart_view
     from seatrial.report.write import write_trial_report
 
-    start = None
     if spec is not None and plan is not None and is_comparable(result, plan):
-        from seatrial.deployment.starts import copy_start
         from seatrial.planner.calibration import with_random_arrivals
         from seatrial.specs.load import load_spec
 
         loaded = load_spec(spec, environment or "", environments=environments_folder(environments, spec))
-        result, start = with_random_arrivals(result, plan, loaded), copy_start(plan, loaded)
+        result = with_random_arrivals(result, plan, loaded)
 
     if is_jumpstart(result):
         show(jumpstart_view(result, plan))
@@ -243,7 +241,7 @@ def bench_command(
     # The verdict is shown before a file that can't be written is refused: the measurement was paid for.
     if output is not None and unfinished is not None:
         try:
-            typer.echo(write_trial_report(result, plan, output, start=start).html.as_posix())
+            typer.echo(write_trial_report(result, plan, output).html.as_posix())
             unfinished.unlink(missing_ok=True)
         except BenchError as error:
             unwritten.problems.extend(error.problems)

@@ -68,13 +68,11 @@ class ObjectiveShare(FrozenModel):
 
 
 class StartPart(FrozenModel):
-    """One part of the start of a copy.
+    """One part of the start of a copy; `further`: also of one more copy on an instance in service.
 
     Attributes:
-        seconds: As it was measured; else a bound, slow on purpose, as the timeouts take it.
-        further: Also of one more copy on an instance in service.
-        likely_s: The likely time, measured or published; `None` where nobody published one.
-        likely_source: Where that was read and on what; empty where it is unknown.
+        seconds: As measured; else a bound, slow on purpose, as the timeouts take it.
+        likely_s: The likely time, measured or published; `None` where none is known.
     """
 
     part: str
@@ -85,51 +83,18 @@ class StartPart(FrozenModel):
     likely_source: str = ""
 
 
-class StartTotal(FrozenModel):
-    """Seconds until the first answer of a copy, from the load that needs it on.
-
-    Attributes:
-        of: Of which copy.
-        likely_s: The same by the likely parts; those without one count as `seconds` has them.
-        unknown: The parts without a likely time.
-    """
-
-    of: str
-    seconds: float
-    likely_s: float
-    unknown: tuple[str, ...]
-
-
-class StartShortcut(FrozenModel):
-    """What would shorten the start of a copy.
-
-    Attributes:
-        how: What to change.
-        saves_s: Seconds that it saves of the bounds; `None` where that is unknown.
-        because: What the seconds are computed from, and what it needs.
-    """
-
-    what: str
-    how: str
-    saves_s: float | None
-    because: str
-
-
 class CopyStart(FrozenModel):
-    """The start of a planned copy: what it takes and what would shorten it.
+    """The start of a planned copy.
 
     Attributes:
-        longest_s: What SageMaker waits for a copy at most: download of the weights, start of the container.
-        warnings: Full sentences, each with its rule.
+        totals: Until the first answer of a copy, from the load that needs it on.
+        shortcuts: What would shorten it, with the seconds that it saves.
     """
 
-    schema_version: str = "1"
     parts: tuple[StartPart, ...]
-    totals: tuple[StartTotal, ...]
-    shortcuts: tuple[StartShortcut, ...]
-    download_timeout_s: int
-    startup_timeout_s: int
-    longest_s: int
+    totals: tuple[StartPart, ...]
+    shortcuts: tuple[StartPart, ...]
+    waits: str
     warnings: tuple[str, ...]
 
 

@@ -253,33 +253,17 @@ def _measured_by(plan: Plan) -> str:
     return f"--candidate {one.instance_type}:{one.tensor_parallel_degree} measures it"
 
 
-def start_table(start: CopyStart) -> Table:
-    """Return the parts of a copy's start with their bounds, their likely times and the sources of both."""
-    columns = (*text_columns("part"), *number_columns("s", "likely s"), *text_columns("source"))
-    rows = (
-        (
-            part.part,
-            f"{part.seconds:,.0f}",
-            "" if part.likely_s is None else f"{part.likely_s:,.0f}",
-            "; ".join(dict.fromkeys((part.source, part.likely_source or "likely time unknown"))),
+def start_tables(start: CopyStart) -> Iterator[Table]:
+    """Yield the parts of a copy's start, when it gives its first answer, and what would shorten it by how much."""
+    columns = (*text_columns("part"), *number_columns("seconds", "likely"), *text_columns("source"))
+    for caption, parts in (("Parts", start.parts), ("First answer", start.totals), ("What saves", start.shortcuts)):
+        rows = (
+            (
+                part.part,
+                f"{part.seconds:,.0f}",
+                "" if part.likely_s is None else f"{part.likely_s:,.0f}",
+                "; ".join(dict.fromkeys(filter(None, (part.source, part.likely_source)))),
+            )
+            for part in parts
         )
-        for part in start.parts
-    )
-    return table_of(columns, rows, "Start of a copy, part by part")
-
-
-def start_lines(start: CopyStart) -> Iterator[str]:
-    """Yield when a copy gives its first answer and what SageMaker waits for."""
-    for total in start.totals:
-        unknown = f"; as assumed: {', '.join(total.unknown)}" if total.unknown else ""
-        yield f"{total.of}: first answer after {total.seconds:,.0f} s, likely {total.likely_s:,.0f} s{unknown}"
-    waits = f"{start.download_timeout_s:,} s for weights in S3 and {start.startup_timeout_s:,} s for the container"
-    yield f"SageMaker waits {waits}, at most {start.longest_s:,} s for each"
-    yield from (f"warning: {warning}" for warning in start.warnings)
-
-
-def shortcut_lines(start: CopyStart) -> Iterator[str]:
-    """Yield what would shorten a copy's start, with the seconds where they are known."""
-    for each in start.shortcuts:
-        saved = "saves an unknown time" if each.saves_s is None else f"saves {each.saves_s:,.0f} s"
-        yield f"{each.what} ({each.how}) {saved}: {each.because}"
+        yield table_of(columns, rows, caption)

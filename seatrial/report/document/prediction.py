@@ -17,9 +17,7 @@ from seatrial.report.planned import (
     band_text,
     carried_lines,
     edges,
-    shortcut_lines,
-    start_lines,
-    start_table,
+    start_tables,
 )
 from seatrial.report.values import (
     NO_TOKEN_COUNT,
@@ -67,13 +65,13 @@ def prediction_apart(result: TrialResult, plan: Plan) -> Section:
 
 def start_section(result: TrialResult, start: CopyStart | None) -> Section:
     """Return how long the copy on trial took to start, and what the plan says of a start and of a shorter one."""
-    measured = () if result.start is None else (sentence(f"The copy on trial: {result.start.words}"),)
+    lines = [] if result.start is None else [f"The copy on trial: {result.start.words}"]
+    lines += [] if start is None else [start.waits, *start.warnings]
     return Section(
         anchor="start",
         heading="Start of a copy",
-        paragraphs=(*measured, *(map(sentence, start_lines(start)) if start is not None else ())),
-        tables=(start_table(start),) if start is not None else (),
-        remarks=tuple(map(sentence, shortcut_lines(start))) if start is not None else (),
+        paragraphs=tuple(map(sentence, lines)),
+        tables=tuple(start_tables(start)) if start is not None else (),
         detail=True,
     )
 

@@ -13,10 +13,8 @@ from seatrial.report.planned import (
     band_text,
     carried_lines,
     measure_first,
-    shortcut_lines,
     side_lines,
-    start_lines,
-    start_table,
+    start_tables,
 )
 from seatrial.report.terminal.first_screen import COLUMNS, first_screen, warnings_of
 from seatrial.report.terminal.tables import heading, narrow_usd, table_view, whole_percent
@@ -375,8 +373,8 @@ def _memory_parts(plan: Plan, loaded: LoadedSpec) -> Iterator[RenderableType]:
 def _start_parts(plan: Plan, loaded: LoadedSpec) -> Iterator[RenderableType]:
     start = copy_start(plan, loaded)
     yield heading("Start of a copy")
-    yield table_view(start_table(start))
-    yield Text("\n".join((*start_lines(start), *shortcut_lines(start))))
+    yield from map(table_view, start_tables(start))
+    yield Text("\n".join((start.waits, *start.warnings)))
 
 
 def _alternative_parts(plan: Plan, loaded: LoadedSpec) -> Iterator[RenderableType]:

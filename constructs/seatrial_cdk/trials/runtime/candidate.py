@@ -255,53 +255,37 @@ def await_candidate(order: Order, context: TrialContext) -> None:
 
 
 def _keep_start(order: Order, context: TrialContext, before: _Before, state: ComponentState) -> None:
-    """Keep how long a candidate took until it was first seen in service."""
-    key, now_s = _start_key(order), context.now_s()
-    if context.store.read(key) is not None:
-        return
-    added = 0
-    if not before.is_free:
+    """Keep how long a candidate took from its creation until it was first seen in service."""
+    if context.store.read(_start_key(order)) is None:
         added = context.components.capacity(state.endpoint_name, state.variant_name).instances - before.instances
-    start = StartTime(
-        created_at=_moment(before.at_s),
-        seconds=now_s - before.at_s,
-        late_s=LATEST_LOOK_S,
-        instances_added=max(0, added),
-        because="a candidate beside the live copies, from its creation until it was seen in service",
-    )
-    context.store.create(key, write_document(start))
+        because = f"a candidate beside the live copies, seen in service at most {LATEST_LOOK_S} s late"
+        _write_start(order, context, (before.at_s, context.now_s()), because, added=max(0, added))
 
 
 def keep_first_start(order: Order, context: TrialContext) -> None:
     """Keep how long the component of a new endpoint took to start, by SageMaker's own times; no trial fails for it.
 
-    The times are those of a start only where nothing changed the component since: the order follows the creation at
-    once. SageMaker documents no moment in service; that of the last change is it then.
+    SageMaker tells no moment in service. The last change is it where the order came at once after that.
     """
-    properties, key = order.properties, _start_key(order)
-    if order.event["RequestType"] != "Create" or properties.is_existing or context.store.read(key) is not None:
+    properties = order.properties
+    if order.event["RequestType"] != "Create" or properties.is_existing:
         return
     with suppress(UnavailableError):
         state = context.components.describe(properties.inference_component_name)
-        if state is None or state.created_s is None or state.changed_s is None or state.status != "InService":
+        if state is None or state.created is None or state.changed is None:
             return
-        seconds, since_s = state.changed_s - state.created_s, order.started_at_s - state.changed_s
-        if not 0 < seconds <= properties.start_s + properties.instance_s or not 0 <= since_s <= SOON_S:
-            return
-        endpoint = context.components.capacity(state.endpoint_name, state.variant_name)
-        instance_s = None
-        if endpoint.created_s is not None and endpoint.changed_s is not None:
-            # Later than the component began, the endpoint was changed for another reason than its first instances.
-            instance_s = endpoint.changed_s - endpoint.created_s if endpoint.changed_s <= state.created_s else None
-        start = StartTime(
-            created_at=_moment(state.created_s),
-            seconds=seconds,
-            late_s=0.0,
-            instances_added=0,
-            instance_s=instance_s,
-            because="the first component of the endpoint, image included, from CreationTime to LastModifiedTime",
-        )
-        context.store.create(key, write_document(start))
+        began_s, ended_s = state.created.timestamp(), state.changed.timestamp()
+        longest_s = properties.start_s + properties.instance_s
+        if 0 < ended_s - began_s <= longest_s and 0 <= order.started_at_s - ended_s <= SOON_S:
+            because = "the first of its endpoint, image included, from CreationTime to LastModifiedTime"
+            _write_start(order, context, (began_s, ended_s), because)
+
+
+def _write_start(order: Order, context: TrialContext, span: tuple[float, float], because: str, added: int = 0) -> None:
+    (began_s, ended_s), key = span, _start_key(order)
+    created_at = datetime.fromtimestamp(began_s, UTC).isoformat(timespec="seconds")
+    start = StartTime(created_at=created_at, seconds=ended_s - began_s, instances_added=added, because=because)
+    context.store.create(key, write_document(start))
 
 
 def read_start(order: Order, context: TrialContext) -> StartTime | None:
@@ -312,10 +296,6 @@ def read_start(order: Order, context: TrialContext) -> StartTime | None:
 
 def _start_key(order: Order) -> str:
     return run_key(order.properties.endpoint_name, order.request_id, "start")
-
-
-def _moment(epoch_s: float) -> str:
-    return datetime.fromtimestamp(epoch_s, UTC).isoformat(timespec="seconds")
 
 
 def _check_start(order: Order, context: TrialContext, state: ComponentState) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar, cast
 
 from seatrial_base.catalog.symptoms import is_lack_of_capacity
@@ -21,6 +20,7 @@ from seatrial_load.aws.errors import is_denied
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from datetime import datetime
 
     from mypy_boto3_cloudformation import CloudFormationClient
     from mypy_boto3_sagemaker import SageMakerClient
@@ -44,8 +44,8 @@ class ComponentState:
     Attributes:
         status: `Creating`, `InService`, `Updating`, `Failed` or `Deleting`.
         specification: Model, compute requirements and timeouts.
-        created_s: When it was created, in seconds since the epoch; None where that is unknown.
-        changed_s: When it was changed last, likewise.
+        created: When it was created.
+        changed: When it was changed last.
     """
 
     name: str
@@ -57,8 +57,8 @@ class ComponentState:
     specification: Document = field(default_factory=dict)
     failure_reason: str = ""
     arn: str = ""
-    created_s: float | None = None
-    changed_s: float | None = None
+    created: datetime | None = None
+    changed: datetime | None = None
 
     @property
     def in_transit(self) -> bool:
@@ -105,17 +105,10 @@ def _within(wanted: object, live: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class VariantCapacity:
-    """The instances of a variant: those in service, and the most that it may have.
-
-    Attributes:
-        created_s: When its endpoint was created, in seconds since the epoch; None where that is unknown.
-        changed_s: When its endpoint was changed last, likewise.
-    """
+    """The instances of a variant: those in service, and the most that it may have."""
 
     instances: int
     most: int
-    created_s: float | None = None
-    changed_s: float | None = None
 
 
 class Components(Protocol):
@@ -212,8 +205,7 @@ class AwsComponents:
 
     def capacity(self, endpoint_name: str, variant_name: str) -> VariantCapacity:
         """Return the instances of a variant; without managed instance scaling it has no more than are requested."""
-        described = self._endpoint(endpoint_name)
-        variants = described.get("ProductionVariants", [])
+        variants = self._endpoint(endpoint_name).get("ProductionVariants", [])
         variant = next((each for each in variants if each["VariantName"] == variant_name), None)
         if variant is None:
             raise UnavailableError(f"endpoint {endpoint_name} has no variant {variant_name}")
@@ -222,9 +214,7 @@ class AwsComponents:
         scaling = variant.get("ManagedInstanceScaling", {})
         if scaling.get("Status") == "ENABLED":
             most = max(most, scaling.get("MaxInstanceCount", most))
-        return VariantCapacity(
-            instances, most, _seconds(described, "CreationTime"), _seconds(described, "LastModifiedTime")
-        )
+        return VariantCapacity(instances, most)
 
     def on_endpoint(self, endpoint_name: str) -> list[str]:
         """Return the names of every component of an endpoint."""
@@ -315,14 +305,9 @@ def _state(name: str, described: DescribeInferenceComponentOutputTypeDef) -> Com
         desired_copies=copies.get("DesiredCopyCount", 0),
         specification=cast("Document", described.get("Specification", {})),
         failure_reason=described.get("FailureReason", ""),
-        created_s=_seconds(described, "CreationTime"),
-        changed_s=_seconds(described, "LastModifiedTime"),
+        created=described.get("CreationTime"),
+        changed=described.get("LastModifiedTime"),
     )
-
-
-def _seconds(described: Mapping[str, object], name: str) -> float | None:
-    moment = described.get(name)
-    return moment.timestamp() if isinstance(moment, datetime) else None
 
 
 @dataclass(frozen=True, slots=True)

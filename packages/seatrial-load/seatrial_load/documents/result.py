@@ -516,28 +516,22 @@ class StartTime:
     Attributes:
         created_at: When it was created, ISO 8601, UTC.
         seconds: From then until it was in service.
-        late_s: By how much the moment in service may have been seen late.
         instances_added: Instances that came up for it meanwhile; 0 where it ran on one in service.
-        instance_s: How long the endpoint's first instances had taken before; None where that is unknown.
-        simulated: Whether a simulated AWS started it.
         because: What the seconds were read from.
+        simulated: Whether a simulated AWS started it.
     """
 
     created_at: str
     seconds: float
-    late_s: float
     instances_added: int
     because: str
-    instance_s: float | None = None
     simulated: bool = False
 
     @property
     def words(self) -> str:
         """The same as a clause."""
         where = "with a new instance" if self.instances_added else "on an instance in service"
-        before = "" if self.instance_s is None else f"; the endpoint's instances {self.instance_s:.0f} s before"
-        kind = "simulated, " if self.simulated else ""
-        return f"{kind}{self.seconds:.0f} s {where}, seen at most {self.late_s:.0f} s late{before}: {self.because}"
+        return f"{'simulated, ' if self.simulated else ''}{self.seconds:.0f} s {where}, {self.because}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -783,8 +777,8 @@ def impossible_values(result: TrialResult) -> Iterator[tuple[str, str]]:
     """Yield the path of every value that no trial can have measured, and its problem."""
     if result.duration_s < 0:
         yield "duration_s", f"{result.duration_s:g} is below 0"
-    if result.start is not None and min(result.start.seconds, result.start.late_s) < 0:
-        yield "start", "a value is below 0"
+    if result.start is not None and result.start.seconds < 0:
+        yield "start.seconds", f"{result.start.seconds:g} is below 0"
     loads: Counter[tuple[int, float]] = Counter()
     for index, level in enumerate(result.levels):
         yield from ((f"levels[{index}].{name}", message) for name, message in _impossible_of(level))
