@@ -16,7 +16,7 @@ from seatrial_base.catalog.engine_versions import read_version, within
 from seatrial_base.catalog.instances import find_instance
 from seatrial_base.catalog.neuron import is_neuron
 from seatrial_base.catalog.optimizations import build_seconds
-from seatrial_base.catalog.rows import CatalogTable, Sourced
+from seatrial_base.catalog.rows import CatalogTable
 from seatrial_base.units import MS_PER_S, gib
 
 if TYPE_CHECKING:
@@ -33,12 +33,13 @@ _IMAGE: Final = "each GB less of the image (serving.image)"
 _OTHER_PARTITIONS: Final = ("cn-", "us-gov-", "us-iso", "eu-isoe-", "eusc-")  # publications are of commercial Regions
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Fact(Sourced):
+@dataclass(frozen=True, slots=True)
+class _Fact:
     """What was published of a part, on families of instance types; or of a loader, in images of AWS since a release."""
 
     part: str
     condition: str
+    source: str
     families: tuple[str, ...] = ()
     seconds: float | None = None
     bytes_s: float | None = None  # where it depends on the size
