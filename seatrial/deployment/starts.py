@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
 _BYTES_16BIT: Final = 2
 _ALARM_S: Final = HIGH_PERIODS * PREDEFINED["SageMakerInferenceComponentConcurrentRequestsPerCopyHighResolution"][3]
-_LOAD, _ENGINE, _ASSUMED = "weights into accelerators", "engine", "assumed, slow on purpose"
+_LOAD, _ENGINE = "weights into accelerators", "engine"
+_ASSUMED, _MEASURED = "assumed, slow on purpose", "measured by trial"
 _IMAGE: Final = "each GB less of the image (serving.image)"
 _OTHER_PARTITIONS: Final = ("cn-", "us-gov-", "us-iso", "eu-isoe-", "eusc-")  # publications are of commercial Regions
 
@@ -107,11 +108,11 @@ def copy_start(plan: Plan, loaded: LoadedSpec) -> CopyStart:
 
 
 def start_warnings(plan: Plan, loaded: LoadedSpec, parts: Sequence[StartPart]) -> tuple[str, ...]:
-    """Return a warning where a copy starts longer than SageMaker waits for it."""
+    """Return a warning where a copy starts longer than SageMaker waits for it; one that a trial measured did serve."""
     copy_s, startup_s = sum(part.seconds for part in parts if part.further), plan.startup_timeout_s.value
     # Weights from the hub are downloaded by the container, which starts meanwhile.
     download_s = 0 if loaded.endpoint.model.hub_id else plan.download_timeout_s.value
-    if copy_s <= download_s + startup_s:
+    if copy_s <= download_s + startup_s or parts[-1].source.startswith(_MEASURED):
         return ()
     sources = ", ".join(dict.fromkeys(part.source for part in parts if part.further))
     waits = f"SageMaker waits {download_s:,} s for weights and {startup_s:,} s for the container"
@@ -185,7 +186,7 @@ def _measured(plan: Plan, loaded: LoadedSpec, bound_s: float) -> tuple[float | N
     # Of one span for both, what the copy takes at most is the copy's.
     copy_s = min(start.seconds, bound_s) if start.instances_added else start.seconds
     instance_s = start.seconds - copy_s if start.instances_added else None
-    return instance_s, copy_s, f"measured by trial {entry.source.digest} of {start.created_at[:10]}"
+    return instance_s, copy_s, f"{_MEASURED} {entry.source.digest} of {start.created_at[:10]}"
 
 
 def _shortcuts(plan: Plan, loaded: LoadedSpec) -> Iterator[tuple[str, float, str]]:
