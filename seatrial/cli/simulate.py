@@ -67,7 +67,7 @@ def simulate_command(
 
     The locked plan is simulated, without a lock the plan that would be made.
     """
-    from seatrial.deployment.starts import start_parts
+    from seatrial.deployment.starts import start_parts, start_warnings
     from seatrial.locks.lock_file import is_locked
     from seatrial.locks.locked_plan import read_locked_plan
     from seatrial.operations.fleet import simulate_days
@@ -86,6 +86,8 @@ def simulate_command(
     usual = min(plan.curve, key=lambda point: abs(point.concurrency - target))
     source = read_traffic(traffic, lambda tokens: (usual.ttft_ms + usual.tpot_ms * (tokens - 1)) / 1_000)
     starts = start_parts(plan, loaded, instance_s=instance_start_s, copy_s=copy_start_s)
+    for warning in start_warnings(plan, loaded, starts):
+        typer.echo(f"warning: {warning}", err=True)
     prompts_s, days = prompts_seconds(loaded, plan, source.prompts), days or source.days
     simulation = simulate_days(
         loaded, plan, source, days=days, seed=seed, starts=starts, prompts_s=prompts_s, quota=quota

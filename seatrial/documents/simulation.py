@@ -68,12 +68,34 @@ class ObjectiveShare(FrozenModel):
 
 
 class StartPart(FrozenModel):
-    """One part of the start of a copy; `further`: also of one more copy on an instance in service."""
+    """One part of the start of a copy; `further`: also of one more copy on an instance in service.
+
+    Attributes:
+        seconds: As measured; else a bound, slow on purpose, as the timeouts take it.
+        likely_s: The likely time, measured or published; `None` where none is known.
+    """
 
     part: str
     seconds: float
     further: bool
     source: str
+    likely_s: float | None = None
+    likely_source: str = ""
+
+
+class CopyStart(FrozenModel):
+    """The start of a planned copy.
+
+    Attributes:
+        totals: Until the first answer of a copy, from the load that needs it on.
+        shortcuts: What would shorten it, with the seconds that it saves.
+    """
+
+    parts: tuple[StartPart, ...]
+    totals: tuple[StartPart, ...]
+    shortcuts: tuple[StartPart, ...]
+    waits: str
+    warnings: tuple[str, ...]
 
 
 class SimulatedCost(FrozenModel):

@@ -58,7 +58,7 @@ _P95: Final = NormalDist().inv_cdf(0.95)
 _NOT_SIMULATED: Final = (
     "answers that speed up or slow down while they go on: each takes as long as the curve says when it begins",
     "lack of capacity, failed starts, updates, trials, clients that give up or try again",
-    "caches of weights and images, compilation at the start; costs beside instance hours",
+    "caches of weights and images; costs beside instance hours",
 )
 
 Answer = tuple[float, int, float]

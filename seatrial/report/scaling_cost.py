@@ -60,7 +60,8 @@ def scaling_cost_lines(plan: Plan, loaded: LoadedSpec, *, whole: bool = False) -
     if scaling.goes_to_zero and scaling.scale_in_protection:
         yield "never at zero: scale_in_protection keeps the last copy"
     elif scaling.goes_to_zero:
-        start_min = sum(part.seconds for part in start_parts(plan, loaded)) / S_PER_MINUTE
+        parts = start_parts(plan, loaded)
+        start_min = sum(part.seconds if part.likely_s is None else part.likely_s for part in parts) / S_PER_MINUTE
         idle_min = 0 if plan.hosting_kind else scaling.instance_scale_in.cooldown_minutes or IDLE_MINUTES
         tail_min = LOW_PERIODS * LOW_PERIOD_S / S_PER_MINUTE + idle_min
         wake, tail = (f"{cost(of / 60)} ({of:.3g} min)" for of in (start_min, tail_min))

@@ -41,11 +41,12 @@ def test_the_page_shows_what_the_command_writes(seatrial: Seatrial, project: Pat
 def test_json_is_the_document_and_measured_starts_are_named(seatrial: Seatrial, project: Path) -> None:
     day = 'profile: {peak_requests_per_second: 0.1, hours: {"08-18": 1}}'
     (project / "day.yaml").write_text(day, encoding="utf-8")
-    done = seatrial(*SPEC, "--format", "json", "--instance-start-s", "200", "--copy-start-s", "90")
+    done = seatrial(*SPEC, "--format", "json", "--instance-start-s", "200", "--copy-start-s", "1290")
+    assert done.stderr.startswith("warning: SEA571: A copy starts in 1,290 s (--copy-start-s)")
     made = Simulation.model_validate_json(done.stdout)
     assert [(part.seconds, part.source) for part in made.starts] == [
         (200.0, "--instance-start-s"),
-        (90.0, "--copy-start-s"),
+        (1290.0, "--copy-start-s"),
     ]
     assert (len(made.minutes.requests), sum(made.minutes.requests), made.meets_slo) == (1440, made.requests, True)
     assert json.loads(seatrial("schema", "simulation").stdout)["title"] == "Simulation"

@@ -25,7 +25,7 @@ from seatrial.report.document.levels import (
     measurement_section,
     time_section,
 )
-from seatrial.report.document.prediction import prediction_apart, prediction_beside
+from seatrial.report.document.prediction import prediction_apart, prediction_beside, start_section
 from seatrial.report.document.provenance import (
     decisions_section,
     live_section,
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
     from seatrial.documents.calibration import Outlook
     from seatrial.documents.plan import Plan
+    from seatrial.documents.simulation import CopyStart
     from seatrial.report.document.section import Fact, Section
     from seatrial_base.table import Scalar
     from seatrial_load.documents.distribution import Distribution, Interval
@@ -100,9 +101,16 @@ def render_html(
     *,
     library: Path = LIBRARY,
     document: str | None = None,
+    start: CopyStart | None = None,
 ) -> str:
-    """Write the report as one HTML page; `document`: what `render_json` wrote of the result, where it is at hand."""
-    return page_html(page_of(result, plan, outlook, document), library)
+    """Write the report as one HTML page.
+
+    Args:
+        library: As `page_html` takes it.
+        document: What `render_json` wrote of the result, where it is at hand.
+        start: What the plan's spec says of the start of a copy.
+    """
+    return page_html(page_of(result, plan, outlook, document, start), library)
 
 
 def page_html(page: Page, library: Path = LIBRARY) -> str:
@@ -126,11 +134,15 @@ def page_html(page: Page, library: Path = LIBRARY) -> str:
 
 
 def page_of(
-    result: TrialResult, plan: Plan | None, outlook: Outlook | None = None, document: str | None = None
+    result: TrialResult,
+    plan: Plan | None,
+    outlook: Outlook | None = None,
+    document: str | None = None,
+    start: CopyStart | None = None,
 ) -> Page:
     """Return the report's content; a plan that the trial was not made from is left out with a caution."""
     own = plan_of_trial(result, plan)
-    sections = [section for section in _sections(result, own, outlook) if not section.is_empty]
+    sections = [section for section in _sections(result, own, outlook, start) if not section.is_empty]
     version = f" {result.seatrial_version}" if result.seatrial_version else ""
     return Page(
         title=trial_name(result.request),
@@ -147,7 +159,9 @@ def page_of(
     )
 
 
-def _sections(result: TrialResult, plan: Plan | None, outlook: Outlook | None) -> Iterator[Section]:
+def _sections(
+    result: TrialResult, plan: Plan | None, outlook: Outlook | None, start: CopyStart | None
+) -> Iterator[Section]:
     yield curves_section(result, plan)
     yield checks_section(result)
     yield scaled_section(result)
@@ -165,6 +179,7 @@ def _sections(result: TrialResult, plan: Plan | None, outlook: Outlook | None) -
     if plan is not None:
         comparable = is_comparable(result, plan)
         yield prediction_beside(result, plan, outlook) if comparable else prediction_apart(result, plan)
+    yield start_section(result, start if plan is not None else None)
     yield knees_section(result)
     yield measurement_section(result)
     yield level_cost_section(result, plan)

@@ -74,7 +74,7 @@ def test_hours_of_schedules_and_a_wake_up_are_in_the_cost(plan: Plan, loaded: Lo
     office = with_scaling(loaded, min_copies=1, max_copies=4, schedules=(night, day | {"max_copies": 3}))
     # 5 days of 13 hours at 2 copies; of the rest each night's maximum is the day's.
     week = f"a week from {usd(65 * 2 * 1.515)} (103 h at 0, 65 h at 2) to {usd(168 * 3 * 1.515)} (max_copies)"
-    start_s = sum(part.seconds for part in start_parts(plan, loaded))
+    start_s = sum(part.likely_s or part.seconds for part in start_parts(plan, loaded) if part.likely_s != 0)
     wake = f"wake-up {usd(1.515 * start_s / 3600)} ({start_s / 60:.3g} min), idle tail {usd(1.515 * 35 / 60)} (35 min)"
     assert list(scaling_cost_lines(plan, office)) == [week, f"at zero requests are refused; {wake}"]
     text = " ".join(shown(plan_view(plan, office, ["cost"])).split())
@@ -298,6 +298,7 @@ def test_each_section_is_shown_alone(name: str, plan: Plan, loaded: LoadedSpec, 
         "regime": "\nRegime\n",
         "curve": "\nPredicted for one copy",
         "cost": "\nCost $",
+        "start": "\nStart of a copy\n",
         "alternatives": "\nPareto front\n",
         "warnings": "\nwarning: ",
     }
