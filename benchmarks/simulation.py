@@ -14,8 +14,9 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+from seatrial.deployment.starts import start_parts
 from seatrial.locks.locked_plan import read_locked_plan
-from seatrial.operations.fleet import simulate_days, start_parts
+from seatrial.operations.fleet import simulate_days
 from seatrial.operations.traffic import read_traffic
 from seatrial.specs.load import load_spec
 

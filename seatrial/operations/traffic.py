@@ -54,6 +54,8 @@ class TrafficSource:
     Attributes:
         name: The file.
         lengths: Tokens of the answer of each draw, ascending; empty where the spec's workload tells them.
+        prompts: Tokens of the prompt of each draw; empty where only the workload tells them, and of sessions, whose
+            prompts a prefix cache may hold.
         days: Whole days that it has of its own; a profile has a week.
         minutes: Yields the minutes of a number of days for a seed.
     """
@@ -64,6 +66,7 @@ class TrafficSource:
     days: int
     minutes: Callable[[int, int], Iterator[Minute]] = field(repr=False)
     lengths: tuple[float, ...] = field(default=(), repr=False)
+    prompts: tuple[float, ...] = field(default=(), repr=False)
 
 
 def read_traffic(path: Path, answer_s: Callable[[float], float]) -> TrafficSource:
@@ -163,12 +166,17 @@ def _recorded(path: Path, answer_s: Callable[[float], float]) -> TrafficSource:
     if not trace.due_s:
         message, hint = "the sessions of the recording have no times of their own", "write a `profile` of their rate"
         raise SpecError.of("SEA562", message, where=path.as_posix(), hint=hint)
-    ranked = sorted(trace.tokens_out)
-    lengths = tuple(float(ranked[(2 * place + 1) * len(ranked) // (2 * DRAWS)]) for place in range(DRAWS))
-    at_s = _turn_times(trace, answer_s)
-    order = sorted(range(len(at_s)), key=at_s.__getitem__)
-    times = [at_s[place] for place in order]
-    kinds = [min(bisect_left(lengths, trace.tokens_out[place]), DRAWS - 1) for place in order]
+    at_s, count = _turn_times(trace, answer_s), len(trace)
+    # A draw is the requests whose answers and prompts are of about its length; the middle one stands for all of them.
+    ranked = sorted(range(count), key=lambda row: (trace.tokens_out[row], trace.tokens_in[row]))
+    middle = [ranked[(2 * place + 1) * count // (2 * DRAWS)] for place in range(DRAWS)]
+    kind_of = [0] * count
+    for rank, row in enumerate(ranked):
+        kind_of[row] = (2 * rank + 1) * DRAWS // (2 * count)
+    lengths = tuple(float(trace.tokens_out[row]) for row in middle)
+    prompts = () if trace.waits else tuple(float(trace.tokens_in[row]) for row in middle)
+    order = sorted(range(count), key=at_s.__getitem__)
+    times, kinds = [at_s[row] for row in order], [kind_of[row] for row in order]
     own_days = max(1, math.ceil(times[-1] / S_PER_MINUTE / MINUTES_PER_DAY))
 
     def minutes(days: int, seed: int) -> Iterator[Minute]:  # noqa: ARG001 (what was recorded is not drawn)
@@ -178,7 +186,7 @@ def _recorded(path: Path, answer_s: Callable[[float], float]) -> TrafficSource:
             first, last = bisect_left(times, begin_s), bisect_left(times, begin_s + S_PER_MINUTE)
             yield [at + shift_s for at in times[first:last]], kinds[first:last]
 
-    return TrafficSource(path.as_posix(), Traffic().start, UTC, own_days, minutes, lengths)
+    return TrafficSource(path.as_posix(), Traffic().start, UTC, own_days, minutes, lengths, prompts)
 
 
 def _turn_times(trace: Trace, answer_s: Callable[[float], float]) -> list[float]:
