@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from seatrial_base.table import number_columns, table_of, text_columns
 from seatrial_base.units import digits, usd
 from seatrial_load.slo.evaluate import latency_of, statistic_of
 
@@ -13,9 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seatrial.documents.plan import CurvePoint, Plan, RatePoint
-    from seatrial.documents.simulation import CopyStart
     from seatrial.specs.load import LoadedSpec
-    from seatrial_base.table import Table
     from seatrial_load.documents.request import Metric, PredictedLevel, Statistic
     from seatrial_load.documents.result import LevelResult, TrialResult
 
@@ -251,19 +248,3 @@ def _measured_by(plan: Plan) -> str:
     if (one.instance_type, one.tensor_parallel_degree) == (plan.instance_type.value, plan.tensor_parallel_degree.value):
         return f"--level {one.concurrency_per_copy} measures it"
     return f"--candidate {one.instance_type}:{one.tensor_parallel_degree} measures it"
-
-
-def start_tables(start: CopyStart) -> Iterator[Table]:
-    """Yield the parts of a copy's start, when it gives its first answer, and what would shorten it by how much."""
-    columns = (*text_columns("part"), *number_columns("seconds", "likely"), *text_columns("source"))
-    for caption, parts in (("Parts", start.parts), ("First answer", start.totals), ("What saves", start.shortcuts)):
-        rows = (
-            (
-                part.part,
-                f"{part.seconds:,.0f}",
-                "" if part.likely_s is None else f"{part.likely_s:,.0f}",
-                "; ".join(dict.fromkeys(filter(None, (part.source, part.likely_source)))),
-            )
-            for part in parts
-        )
-        yield table_of(columns, rows, caption)

@@ -10,8 +10,8 @@ from seatrial.report.document.cost import cost_section, level_cost_section
 from seatrial.report.document.header import cautions, verdict_sentence
 from seatrial.report.document.jumpstart import is_jumpstart, jumpstart_section
 from seatrial.report.document.levels import failures_section, levels_section, time_section
-from seatrial.report.document.prediction import prediction_beside, start_section
-from seatrial.report.document.provenance import scaled_section, trial_name
+from seatrial.report.document.prediction import prediction_beside
+from seatrial.report.document.provenance import scaled_section, start_section, trial_name
 from seatrial.report.document.slo import checks_section, knees_section, overload_section, quality_section
 from seatrial.report.planned import is_comparable, plan_of_trial
 from seatrial_base.table import markdown_table

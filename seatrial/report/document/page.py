@@ -25,12 +25,13 @@ from seatrial.report.document.levels import (
     measurement_section,
     time_section,
 )
-from seatrial.report.document.prediction import prediction_apart, prediction_beside, start_section
+from seatrial.report.document.prediction import prediction_apart, prediction_beside
 from seatrial.report.document.provenance import (
     decisions_section,
     live_section,
     reproduction_section,
     scaled_section,
+    start_section,
     trial_name,
 )
 from seatrial.report.document.slo import checks_section, knees_section, overload_section, quality_section

@@ -8,17 +8,7 @@ from typing import TYPE_CHECKING
 
 from seatrial.report.charts import Axis, Chart, ChartBand, ChartPoint, Series, is_open
 from seatrial.report.document.section import Section
-from seatrial.report.planned import (
-    EDGES,
-    MEANS,
-    P95S,
-    QUANTITIES,
-    THROUGHPUT,
-    band_text,
-    carried_lines,
-    edges,
-    start_tables,
-)
+from seatrial.report.planned import EDGES, MEANS, P95S, QUANTITIES, THROUGHPUT, band_text, carried_lines, edges
 from seatrial.report.values import (
     NO_TOKEN_COUNT,
     count_cell,
@@ -26,7 +16,6 @@ from seatrial.report.values import (
     missing_cell,
     number_cell,
     percent,
-    sentence,
     why_missing,
 )
 from seatrial_base.table import CONCURRENCY, Cell, Column, Table
@@ -37,7 +26,6 @@ if TYPE_CHECKING:
 
     from seatrial.documents.calibration import Compared, Outlook
     from seatrial.documents.plan import CurvePoint, Plan, RatePoint
-    from seatrial.documents.simulation import CopyStart
     from seatrial.report.planned import Quantity
     from seatrial_load.documents.result import LevelResult, TrialResult
 
@@ -59,19 +47,6 @@ def prediction_apart(result: TrialResult, plan: Plan) -> Section:
         paragraphs=(apart, band_text(plan), *carried_lines(plan), plan.regime.sentence),
         charts=tuple(_charts(result, plan, QUANTITIES, measured=False)),
         tables=(predicted_table(plan),),
-        detail=True,
-    )
-
-
-def start_section(result: TrialResult, start: CopyStart | None) -> Section:
-    """Return how long the copy on trial took to start, and what the plan says of a start and of a shorter one."""
-    lines = [] if result.start is None else [f"The copy on trial: {result.start.words}"]
-    lines += [] if start is None else [start.waits, *start.warnings]
-    return Section(
-        anchor="start",
-        heading="Start of a copy",
-        paragraphs=tuple(map(sentence, lines)),
-        tables=tuple(start_tables(start)) if start is not None else (),
         detail=True,
     )
 

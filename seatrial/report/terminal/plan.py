@@ -9,13 +9,8 @@ from rich.text import Text
 
 from seatrial.deployment.starts import copy_start
 from seatrial.documents.plan import Decision, Image
-from seatrial.report.planned import (
-    band_text,
-    carried_lines,
-    measure_first,
-    side_lines,
-    start_tables,
-)
+from seatrial.report.document.provenance import start_tables
+from seatrial.report.planned import band_text, carried_lines, measure_first, side_lines
 from seatrial.report.scaling_cost import scaling_cost_lines
 from seatrial.report.terminal.first_screen import COLUMNS, first_screen, warnings_of
 from seatrial.report.terminal.tables import heading, narrow_usd, table_view, whole_percent
