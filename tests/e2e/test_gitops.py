@@ -200,7 +200,6 @@ def merged(team: Team, runner: Runner) -> dict[str, str]:
     digests = team.merge("Add chat, and talk, which is wrong and stops no other", slo=ALLOWED)
     ran = runner.run("deploy")
     assert ran.jobs == {"deploy-dev": "failure", "deploy-prod": "success"}, ran.output
-    print(ran.output)
     assert "1 of 2 endpoints of dev deployed; failed: talk\n" in ran.output
     wrong.unlink()
     return digests
