@@ -8,6 +8,7 @@ import random
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from itertools import islice, repeat
+from operator import eq
 from pathlib import Path
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
@@ -15,6 +16,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from ministack.services import eventbridge
 
+from benchmarks.embedded_days import DAYS, both
 from seatrial.documents.simulation import Traffic
 from seatrial.locks.locked_plan import read_locked_plan
 from seatrial.operations.fleet import CopyFleet, CopyService, simulate_days, start_parts
@@ -232,18 +234,25 @@ def test_copies_follow_the_load_as_target_tracking_documents_it() -> None:
     # 2 requests/s of some 5.5 s are 11 in flight, and more while they grow: beyond the target of 8 for one copy.
     done = simulated({0: 2.0}, target=8.0, min_copies=1, max_copies=4)
     out, *_, last = done.events
-    # After three periods of 10 s; the copy serves 900 s later, and fifteen minutes of rest take it away.
+    # After three periods of 10 s; the copy serves 900 s later, and fifteen minutes of rest take it away: what ends in
+    # the first 10 s of the rest still counts there, as the Maximum of its period.
     assert (out.minute, out.copies, "AlarmHigh" in out.cause) == (0.5, 2, True)
     assert [done.minutes.copies[minute] for minute in (14, 15)] == [1, 2]
-    assert (last.minute, last.copies, "AlarmLow" in last.cause) == (75.0, 1, True)
+    assert (last.minute, last.copies, "AlarmLow" in last.cause) == (75.17, 1, True)
     # Its instance goes 20 minutes later, down to the one that the plan began with.
-    assert [done.minutes.instances[minute] for minute in (93, 94)] == [2, 1]
+    assert [done.minutes.instances[minute] for minute in (94, 95)] == [2, 1]
     assert (done.refused_without_copy, done.refused_full) == (0, 0)
     cost = done.cost
     assert cost is not None
     hours = cost.serving_usd_per_day, cost.starting_usd_per_day, cost.idle_usd_per_day
     assert [each / cost.usd_per_instance_hour * 60 for each in hours] == pytest.approx([1440 + 59.5, 15, 20], abs=0.2)
     assert cost.usd_per_day == pytest.approx(sum(hours))
+
+
+def test_copies_are_those_of_the_embedded_aws_under_the_same_traffic() -> None:
+    done, embedded = both(DAYS["zero at night"])
+    assert ({*embedded}, done.waited) == ({0, 1, 2, 3}, 0)
+    assert sum(map(eq, done.minutes.copies, embedded)) / 1440 >= 0.99
 
 
 def test_at_zero_requests_are_refused_until_a_copy_serves() -> None:
@@ -254,7 +263,7 @@ def test_at_zero_requests_are_refused_until_a_copy_serves() -> None:
     # The alarm needs the first minute's refusals; then 900 s for instance and copy.
     assert (wake.minute, wake.copies, wake.cause) == (121.0, 1, "from-zero")
     assert done.refused_without_copy == sum(done.minutes.refused[120:136]) == 30 * 16
-    assert (again.copies, again.minute, done.minutes.instances[-1]) == (0, 195.0, 0)
+    assert (again.copies, again.minute, done.minutes.instances[-1]) == (0, 195.17, 0)
     assert done.within_slo == pytest.approx(1 - done.refused_without_copy / done.requests)
     assert done.meets_slo is False
 

@@ -2,38 +2,35 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from seatrial_laptop.aws.__main__ import Life
-from seatrial_laptop.aws.alarms import Evaluation, acts
 from seatrial_laptop.aws.api import ApiError
-from seatrial_laptop.aws.autoscaling import scaling_policies
-from seatrial_laptop.aws.autoscaling.scalable_targets import Scaling, call_autoscaling
-from seatrial_laptop.aws.autoscaling.scaling_actions import ScalingActions
 from seatrial_laptop.aws.clock import VirtualClock
-from seatrial_laptop.aws.control_plane.records import Kind, Status
+from seatrial_laptop.aws.control_plane.records import Status
 from seatrial_laptop.aws.runtime.async_queue import AsyncJob
 from seatrial_laptop.aws.runtime.routing import route_request
-from tests.stub_cloud import StubSageMaker, stub_sagemaker, variant
+from tests.stub_cloud import (
+    CHAT,
+    COMPONENT,
+    CONCURRENCY,
+    REFUSED_AT_ZERO,
+    World,
+    component,
+    scaling_world,
+    step_policy,
+    tracking,
+    variant,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from seatrial_laptop.aws.alarms import StateValue
-    from seatrial_laptop.aws.json_document import Document
 
 MIDNIGHT_S = 1_795_305_600.0
 """2026-11-22T00:00:00Z."""
-COMPONENT = "x-amzn-sagemaker-inference-component"
-CHAT: dict[str, Any] = {
-    "ServiceNamespace": "sagemaker",
-    "ResourceId": "inference-component/chat",
-    "ScalableDimension": "sagemaker:inference-component:DesiredCopyCount",
-}
 QUEUE: dict[str, Any] = {
     "ServiceNamespace": "sagemaker",
     "ResourceId": "endpoint/queue/variant/a",
@@ -41,143 +38,10 @@ QUEUE: dict[str, Any] = {
 }
 
 
-@dataclass
-class Book:
-    """A CloudWatch that only keeps alarms."""
-
-    kept: dict[str, dict[str, object]] = field(default_factory=dict)
-
-    def put_metric_alarm(self, **alarm: object) -> None:
-        self.kept[str(alarm["AlarmName"])] = {"StateValue": "INSUFFICIENT_DATA", **alarm}
-
-    def delete_alarms(self, **request: Any) -> None:  # noqa: ANN401 (names)
-        for name in request["AlarmNames"]:
-            self.kept.pop(name, None)
-
-    def alarms(self) -> list[Document]:
-        return [dict(alarm) for alarm in self.kept.values()]
-
-    def raised(self, action: str) -> list[Document]:
-        return [alarm for alarm in self.alarms() if acts(alarm, action)]
-
-    def state(self, name: str) -> StateValue | None:
-        raise NotImplementedError(name)
-
-    def set_state(self, name: str, state: StateValue, reason: str) -> None:
-        assert reason
-        self.kept[name]["StateValue"] = str(state)
-
-
-@dataclass
-class World:
-    stub: StubSageMaker
-    book: Book
-    scaling: Scaling
-    life: Life
-    now_s: float = 0.0
-
-    def call(self, operation: str, **request: object) -> Document:
-        return call_autoscaling(self.scaling, operation, request)
-
-    def pass_s(self, seconds: float) -> None:
-        """Let virtual time pass, step by step; every change settles within its step."""
-        for _ in range(round(seconds / 10)):
-            self.now_s += 10
-            self.life.step(self.now_s, since_s=self.now_s - 10)
-            for kind in (Kind.ENDPOINT, Kind.INFERENCE_COMPONENT):
-                for record in self.stub.cloud.store.all(kind):
-                    self.stub.settled(kind, record.name)
-
-    def copies(self) -> int:
-        told = self.stub.call("DescribeInferenceComponent", InferenceComponentName="chat")["RuntimeConfig"]
-        assert isinstance(told, dict)
-        return int(told["CurrentCopyCount"])
-
-    def ask(self, endpoint: str = "host") -> str:
-        try:
-            found = route_request(self.stub.cloud, endpoint, {COMPONENT: "chat"})
-        except ApiError as error:
-            return error.message
-        found.copy.outstanding -= 1
-        return "answered"
-
-    def told(self) -> list[tuple[str, str]]:
-        found: Any = self.call("DescribeScalingActivities", ServiceNamespace="sagemaker")["ScalingActivities"]
-        return [(each["Description"], each["StatusCode"]) for each in reversed(found)]
-
-
 @pytest.fixture
-def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
-    stub = stub_sagemaker(tmp_path, clock=VirtualClock(lambda: 0.0, epoch_s=MIDNIGHT_S))
-    book = Book()
-    monkeypatch.setattr(scaling_policies, "own_cloudwatch", lambda: book)
-    scaling = Scaling(stub.cloud.store, date_s=stub.cloud.clock.date_s)
-    life = Life(stub.cloud, Evaluation(book, stub.cloud.history), ScalingActions(stub.cloud, scaling, book))
-    yield World(stub, book, scaling, life)
-    stub.running.close()
-
-
-def component(world: World, *, least: int = 0, minutes: int = 5) -> None:
-    policy = {"Strategy": "IDLE_RELEASE", "CooldownInMinutes": minutes}
-    managed = {"Status": "ENABLED", "MinInstanceCount": 0, "MaxInstanceCount": 4, "ScaleInPolicy": policy}
-    world.stub.model("one")
-    world.stub.config("hosting", variant("main", ManagedInstanceScaling=managed))
-    world.stub.endpoint("host", "hosting")
-    needs = {"NumberOfAcceleratorDevicesRequired": 4, "MinMemoryRequiredInMb": 1024}
-    world.stub.call(
-        "CreateInferenceComponent",
-        InferenceComponentName="chat",
-        EndpointName="host",
-        Specification={"ModelName": "one", "ComputeResourceRequirements": needs},
-        RuntimeConfig={"CopyCount": 1},
-    )
-    world.stub.settled(Kind.INFERENCE_COMPONENT, "chat")
-    world.call("RegisterScalableTarget", **CHAT, MinCapacity=least, MaxCapacity=3)
-
-
-def step_policy(world: World, place: dict[str, Any], alarm: dict[str, object], *, cooldown: int = 60) -> None:
-    steps = {
-        "AdjustmentType": "ChangeInCapacity",
-        "MetricAggregationType": "Maximum",
-        "Cooldown": cooldown,
-        "StepAdjustments": [{"MetricIntervalLowerBound": 0.0, "ScalingAdjustment": 1}],
-    }
-    arn = world.call(
-        "PutScalingPolicy", **place, PolicyName="wake", PolicyType="StepScaling", StepScalingPolicyConfiguration=steps
-    )["PolicyARN"]
-    world.book.put_metric_alarm(
-        AlarmName="asked-at-zero",
-        Namespace="AWS/SageMaker",
-        Threshold=1.0,
-        ComparisonOperator="GreaterThanOrEqualToThreshold",
-        EvaluationPeriods=1,
-        Period=60,
-        TreatMissingData="notBreaching",
-        AlarmActions=[arn],
-        **alarm,
-    )
-
-
-def tracking(world: World, place: dict[str, Any], target: float, **metric: object) -> None:
-    world.call(
-        "PutScalingPolicy",
-        **place,
-        PolicyName="follow",
-        PolicyType="TargetTrackingScaling",
-        TargetTrackingScalingPolicyConfiguration={"TargetValue": target, **metric},
-    )
-
-
-REFUSED_AT_ZERO: dict[str, object] = {
-    "MetricName": "NoCapacityInvocationFailures",
-    "Dimensions": [{"Name": "InferenceComponentName", "Value": "chat"}],
-    "Statistic": "Sum",
-}
-CONCURRENCY = {
-    "PredefinedMetricSpecification": {
-        "PredefinedMetricType": "SageMakerInferenceComponentConcurrentRequestsPerCopyHighResolution"
-    }
-}
+def world(tmp_path: Path) -> Iterator[World]:
+    with scaling_world(tmp_path, VirtualClock(lambda: 0.0, epoch_s=MIDNIGHT_S)) as made:
+        yield made
 
 
 def test_a_component_goes_to_zero_with_its_instance_and_one_request_wakes_it(world: World) -> None:
@@ -199,6 +63,23 @@ def test_a_component_goes_to_zero_with_its_instance_and_one_request_wakes_it(wor
         ("Setting desired copy count to 0.", "Successful"),
         ("Setting desired copy count to 1.", "Successful"),
     ]
+
+
+def test_concurrent_requests_are_normalized_by_copies_and_low_in_ninety_periods(world: World) -> None:
+    component(world)
+    world.call("RegisterScalableTarget", **CHAT, MinCapacity=2)
+    tracking(world, CHAT, 4.0, **CONCURRENCY)
+    world.pass_s(20)
+    taken = [route_request(world.stub.cloud, "host", {COMPONENT: "chat"}).copy for _ in range(5)]
+    taken[0].outstanding -= 2
+    world.pass_s(10)
+    whose = frozenset({("InferenceComponentName", "chat")})
+    # The most was five in flight on two copies; then three go on.
+    world.pass_s(10)
+    samples = world.stub.cloud.history.samples(whose, after_s=10.0, until_s=40.0)
+    assert [each.values["ConcurrentRequestsPerCopy"] for each in samples] == [[0.0], [2.5], [1.5]]
+    looked_at = [(each["Period"], each["EvaluationPeriods"]) for each in world.book.alarms()]
+    assert looked_at == [(10, 3), (10, 90)]
 
 
 def test_scale_in_protection_keeps_the_copies(world: World) -> None:
