@@ -1,19 +1,23 @@
-"""Time and memory of a simulation of days.
+"""Time and memory of a simulation of days; its copies beside the embedded AWS's; its starts beside published ones.
 
-    python -m benchmarks.simulation [REQUESTS_PER_SECOND:DAYS]
+    python -m benchmarks.simulation [REQUESTS_PER_SECOND:DAYS | embedded | published]
 
-By default a day at 20 requests per second. Traffic comes as a stream: 300:7 takes minutes and no more memory.
+By default a day at 20 requests per second. Traffic comes as a stream: 300:7 takes minutes and no more memory. The days
+of `embedded` and the starts of `published`, with their sources, are in `simulation.json`.
 """
 
 from __future__ import annotations
 
+import json
 import resource
 import sys
 import tempfile
 import time
 from dataclasses import replace
+from operator import eq
 from pathlib import Path
 
+from benchmarks.embedded_days import DAYS, SHAPES, both
 from seatrial.locks.locked_plan import read_locked_plan
 from seatrial.operations.fleet import simulate_days, start_parts
 from seatrial.operations.traffic import read_traffic
@@ -40,6 +44,32 @@ def measure(rate: float, days: int) -> None:
     print(f"{rate:g}/s, {days} d: {done.requests:,} requests, {copies} copies, {spent_s:.1f} CPU s, {peak_mib:.0f} MiB")
 
 
+def compare_embedded() -> None:
+    """Print the share of minutes of each day with equal copies in the embedded AWS."""
+    for name, day in DAYS.items():
+        done, embedded = both(day)
+        equal = sum(map(eq, done.minutes.copies, embedded)) / len(embedded)
+        print(f"{name}: {equal:.1%} of the minutes equal, {min(embedded)} to {max(embedded)} copies")
+
+
+def compare_published() -> None:
+    """Print how long starts took that others measured, and how long the assumptions make them."""
+    loaded = load_spec(ROOT / "endpoints/llama-2-7b-chat.yaml", "prod", environments=ROOT / "environments")
+    plan = read_locked_plan(loaded)
+    for each in json.loads(SHAPES.read_text(encoding="utf-8"))["published"]:
+        model = {"hub_id": "org/model" if each["weights_from"] == "the hub" else None}
+        endpoint = loaded.endpoint.model_copy(update={"model": loaded.endpoint.model.model_copy(update=model)})
+        size = {"weights_bytes": each["weights_gb"] * 1e9 / plan.tensor_parallel_degree.value}
+        of_size = plan.model_copy(update={"memory": plan.memory.model_copy(update=size)})
+        parts = start_parts(of_size, replace(loaded, endpoint=endpoint))
+        ours_s, theirs_s = sum(part.seconds for part in parts if part.part not in each["without"]), each["measured_s"]
+        where = f"{each['name']}, {each['instance_type']}, {each['published']}"
+        print(f"{where}: measured {theirs_s:,.0f} s, assumed {ours_s:,.0f} s, ratio {ours_s / theirs_s:.1f}")
+
+
 if __name__ == "__main__":
     given, _, span = (sys.argv[1] if len(sys.argv) > 1 else "20:1").partition(":")
-    measure(float(given), int(span))
+    if span:
+        measure(float(given), int(span))
+    else:
+        {"embedded": compare_embedded, "published": compare_published}[given]()
