@@ -15,11 +15,12 @@ from heapq import heappop, heappush
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
+from seatrial.documents.simulation import Traffic
 from seatrial.locks.locked_plan import read_locked_plan
 from seatrial.operations.fleet import PERIOD_S, planned_service, simulate_days, start_parts
-from seatrial.operations.traffic import answer_lengths, midnight_s, read_traffic
+from seatrial.operations.traffic import answer_lengths, midnight_s, traffic_source
 from seatrial.specs.load import load_spec
 from seatrial.specs.scaling import ScalingSpec
 from seatrial_base.units import S_PER_MINUTE
@@ -37,23 +38,11 @@ if TYPE_CHECKING:
     from seatrial.operations.traffic import Minute
     from tests.stub_cloud import World
 
-ROOT = Path(__file__).parent.parent
-SHAPES = Path(__file__).with_name("simulation.json")
+ROOT, SHAPES = Path(__file__).parent.parent, Path(__file__).with_name("simulation.json")
+# Of each day: the profile of its traffic, `scaling` as in a spec, and the seconds of a start.
+DAYS: Final[dict[str, Any]] = json.loads(SHAPES.read_text(encoding="utf-8"))["days"]
+PLACE, TARGET, _SERIAL = CopyPlace("chat"), 8.0, count()
 REFUSED: Final = Invocation(status=0, model_s=0.0, overhead_s=0.0, in_flight=0, no_capacity=True)
-_SERIAL = count()
-
-
-class Day(NamedTuple):
-    """A shape of traffic and the scaling under it."""
-
-    profile: dict[str, object]
-    scaling: dict[str, object]
-    instance_s: float
-    copy_s: float
-
-
-DAYS: Final = {name: Day(**day) for name, day in json.loads(SHAPES.read_text(encoding="utf-8"))["days"].items()}
-TARGET: Final = 8.0
 
 
 class JumpingClock(VirtualClock):
@@ -72,16 +61,20 @@ class JumpingClock(VirtualClock):
                 self._changed.wait()
             self.due.remove(end_s)
 
-    def jump(self, to_s: float) -> None:
-        """Let it be another time."""
+    def jump(self, to_s: float, world: World) -> None:
+        """Let it be another time, and return when all that changes waits for a later one."""
         with self._changed:
             self.at_s = to_s
             self._changed.notify_all()
-
-    def is_awaited_by(self, count: int) -> bool:
-        """Return whether so many wait for later times, and nothing else."""
-        with self._changed:
-            return len(self.due) == count and all(end_s > self.at_s for end_s in self.due)
+        while True:
+            for copy in tuple(world.stub.running._draining):  # noqa: SLF001 (its answers end in virtual time alone)
+                copy.outstanding = 0
+            status = world.stub.cloud.store.need(Kind.INFERENCE_COMPONENT, "chat").status
+            with self._changed:
+                later = [end_s for end_s in self.due if end_s > self.at_s]
+                if len(self.due) == len(later) == int(bool(status and status.in_transit)):
+                    return
+            time.sleep(0.0005)
 
 
 def embedded_copies(
@@ -102,56 +95,41 @@ def embedded_copies(
             while requests and requests[0][0] <= now_s:
                 at, kind = requests.popleft()
                 end(at)
-                if copy := running.reserve(CopyPlace("chat")):
+                if copy := running.reserve(PLACE):
                     heappush(ends, (at + answers(copy.outstanding)[kind][0], next(_SERIAL), copy))
                 else:
-                    world.stub.cloud.telemetry.saw(CopyPlace("chat"), REFUSED)
+                    world.stub.cloud.telemetry.saw(PLACE, REFUSED)
             end(now_s)
-            clock.jump(now_s)
-            _await_quiet(world, clock)
+            clock.jump(now_s, world)
             world.life.step(now_s, since_s=now_s - PERIOD_S)
-            _await_quiet(world, clock)
-        yield len(running.copies(CopyPlace("chat")))
+            clock.jump(now_s, world)
+        yield len(running.copies(PLACE))
 
 
-def _await_quiet(world: World, clock: JumpingClock) -> None:
-    """Return when all that changes waits for a later time."""
-    while True:
-        for copy in tuple(world.stub.running._draining):  # noqa: SLF001 (its answers end in virtual time, not in real)
-            copy.outstanding = 0
-        status = world.stub.cloud.store.need(Kind.INFERENCE_COMPONENT, "chat").status
-        if clock.is_awaited_by(int(bool(status and status.in_transit))):
-            return
-        time.sleep(0.0005)
-
-
-def _deploy(world: World, scaling: ScalingSpec, day: Day) -> None:
+def _deploy(world: World, scaling: ScalingSpec, day: dict[str, Any]) -> None:
     """Create the endpoint and its scaling as the stacks do."""
     component(world, least=scaling.min_copies, most=scaling.max_copies)
-    world.stub.cloud.faults.change({"instance_start_s": day.instance_s, "startup_s": day.copy_s})
+    world.stub.cloud.faults.change({"instance_start_s": float(day["instance_s"]), "startup_s": float(day["copy_s"])})
     cooldowns = {"ScaleOutCooldown": scaling.scale_out_cooldown_s, "ScaleInCooldown": scaling.scale_in_cooldown_s}
     tracking(world, CHAT, TARGET, **CONCURRENCY, **cooldowns)
     if scaling.goes_to_zero:
         step_policy(world, CHAT, REFUSED_AT_ZERO)
     for each in scaling.schedules:
         action = {"ScheduledActionName": each.name, "Schedule": each.schedule, "Timezone": each.timezone or "UTC"}
-        limits = {"MinCapacity": each.min_copies, "MaxCapacity": each.max_copies}
-        wanted = {name: value for name, value in limits.items() if value is not None}
+        limits = (("MinCapacity", each.min_copies), ("MaxCapacity", each.max_copies))
+        wanted = {name: value for name, value in limits if value is not None}
         world.call("PutScheduledAction", **CHAT, **action, ScalableTargetAction=wanted)
 
 
-def both(day: Day) -> tuple[Simulation, list[int]]:
+def both(day: dict[str, Any]) -> tuple[Simulation, list[int]]:
     """Return a day as it is simulated, and its copies of each minute in the embedded AWS."""
     loaded = load_spec(ROOT / "endpoints/llama-2-7b-chat.yaml", "dev", environments=ROOT / "environments")
-    plan, scaling = read_locked_plan(loaded), ScalingSpec.model_validate(day.scaling)
+    plan, scaling = read_locked_plan(loaded), ScalingSpec.model_validate(day["scaling"])
     held = plan.target_concurrency_per_copy.model_copy(update={"value": TARGET})
     plan = plan.model_copy(update={"target_concurrency_per_copy": held, "max_instances": scaling.max_copies})
     loaded = replace(loaded, endpoint=loaded.endpoint.model_copy(update={"scaling": scaling}))
-    with TemporaryDirectory() as folder:
-        document = Path(folder, "day.yaml")
-        document.write_text(json.dumps({"timezone": "Europe/Berlin", "profile": day.profile}), encoding="utf-8")
-        traffic = read_traffic(document, float)
-    starts = start_parts(plan, loaded, instance_s=day.instance_s, copy_s=day.copy_s)
+    traffic = traffic_source("", Traffic.model_validate({"timezone": "Europe/Berlin", "profile": day["profile"]}))
+    starts = start_parts(plan, loaded, instance_s=day["instance_s"], copy_s=day["copy_s"])
     simulated = simulate_days(loaded, plan, traffic, days=1, seed=1, starts=starts)
     service = planned_service(plan, answer_lengths(loaded.lengths.output), ())
     clock = JumpingClock(midnight_s(traffic.start, traffic.zone))

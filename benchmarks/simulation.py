@@ -11,16 +11,15 @@ from __future__ import annotations
 import json
 import resource
 import sys
-import tempfile
 import time
 from dataclasses import replace
 from operator import eq
 from pathlib import Path
 
-from benchmarks.embedded_days import DAYS, SHAPES, both
+from seatrial.documents.simulation import Traffic
 from seatrial.locks.locked_plan import read_locked_plan
 from seatrial.operations.fleet import simulate_days, start_parts
-from seatrial.operations.traffic import read_traffic
+from seatrial.operations.traffic import traffic_source
 from seatrial.specs.load import load_spec
 
 ROOT = Path(__file__).parent.parent
@@ -33,10 +32,8 @@ def measure(rate: float, days: int) -> None:
     plan, most = read_locked_plan(loaded), int(rate / REQUESTS_PER_COPY * 1.5) + 1
     scaling = loaded.endpoint.scaling.model_copy(update={"max_copies": most})
     loaded = replace(loaded, endpoint=loaded.endpoint.model_copy(update={"scaling": scaling}))
-    with tempfile.TemporaryDirectory() as folder:
-        document = Path(folder, "day.yaml")
-        document.write_text(f"profile: {{peak_requests_per_second: {rate}, hours: {{'00-24': 1}}}}", encoding="utf-8")
-        traffic = read_traffic(document, float)
+    profile = {"peak_requests_per_second": rate, "hours": {"00-24": 1}}
+    traffic = traffic_source("day", Traffic.model_validate({"profile": profile}))
     started_s, plan = time.process_time(), plan.model_copy(update={"max_instances": most})
     done = simulate_days(loaded, plan, traffic, days=days, seed=1, starts=start_parts(plan, loaded))
     spent_s, peak_mib = time.process_time() - started_s, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
@@ -46,6 +43,8 @@ def measure(rate: float, days: int) -> None:
 
 def compare_embedded() -> None:
     """Print the share of minutes of each day with equal copies in the embedded AWS."""
+    from benchmarks.embedded_days import DAYS, both  # noqa: PLC0415 (its memory is not the simulation's)
+
     for name, day in DAYS.items():
         done, embedded = both(day)
         equal = sum(map(eq, done.minutes.copies, embedded)) / len(embedded)
@@ -56,7 +55,7 @@ def compare_published() -> None:
     """Print how long starts took that others measured, and how long the assumptions make them."""
     loaded = load_spec(ROOT / "endpoints/llama-2-7b-chat.yaml", "prod", environments=ROOT / "environments")
     plan = read_locked_plan(loaded)
-    for each in json.loads(SHAPES.read_text(encoding="utf-8"))["published"]:
+    for each in json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))["published"]:
         model = {"hub_id": "org/model" if each["weights_from"] == "the hub" else None}
         endpoint = loaded.endpoint.model_copy(update={"model": loaded.endpoint.model.model_copy(update=model)})
         size = {"weights_bytes": each["weights_gb"] * 1e9 / plan.tensor_parallel_degree.value}

@@ -197,8 +197,23 @@ class World:
         for _ in range(round(seconds / 10)):
             self.now_s += 10
             self.life.step(self.now_s, since_s=self.now_s - 10)
-            for kind in (Kind.ENDPOINT, Kind.INFERENCE_COMPONENT):
-                for record in self.stub.cloud.store.all(kind):
+            self.settle()
+
+    def see(self, *values: float, metric: str = "ConcurrentRequestsPerCopy") -> None:
+        """Let the component's alarms see a value every ten seconds."""
+        for value in values:
+            self.now_s += 10
+            whose = frozenset({("InferenceComponentName", "chat")})
+            self.stub.cloud.history.add(whose, self.now_s, {metric: [value]})
+            self.life.evaluation.evaluate(self.now_s)
+            self.life.actions.act(self.now_s)
+            self.settle()
+
+    def settle(self) -> None:
+        """Wait until nothing changes, unless a fault holds it."""
+        for kind in (Kind.ENDPOINT, Kind.INFERENCE_COMPONENT):
+            for record in self.stub.cloud.store.all(kind):
+                if not self.stub.cloud.faults.is_stuck(record.name):
                     self.stub.settled(kind, record.name)
 
     def copies(self) -> int:
@@ -230,8 +245,8 @@ def scaling_world(folder: Path, clock: VirtualClock) -> Iterator[World]:
     stub.running.close()
 
 
-def component(world: World, *, least: int = 0, most: int = 3, minutes: int = 5) -> None:
-    """Create a component with one copy that fills an instance, and its scalable target."""
+def component(world: World, *, least: int = 0, most: int = 3, minutes: int = 5, copies: int = 1) -> None:
+    """Create a component whose copies each fill an instance, and its scalable target."""
     policy = {"Strategy": "IDLE_RELEASE", "CooldownInMinutes": minutes}
     managed = {"Status": "ENABLED", "MinInstanceCount": 0, "MaxInstanceCount": most + 1, "ScaleInPolicy": policy}
     world.stub.model("one")
@@ -243,7 +258,7 @@ def component(world: World, *, least: int = 0, most: int = 3, minutes: int = 5) 
         InferenceComponentName="chat",
         EndpointName="host",
         Specification={"ModelName": "one", "ComputeResourceRequirements": needs},
-        RuntimeConfig={"CopyCount": 1},
+        RuntimeConfig={"CopyCount": copies},
     )
     world.stub.settled(Kind.INFERENCE_COMPONENT, "chat")
     world.call("RegisterScalableTarget", **CHAT, MinCapacity=least, MaxCapacity=most)

@@ -10,7 +10,7 @@ from datetime import UTC, date, datetime, timedelta
 from itertools import islice, repeat
 from operator import eq
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -27,7 +27,7 @@ from seatrial.specs.scaling import InstanceScaleInSpec, ScalingScheduleSpec, Sca
 from seatrial_base.errors import SeatrialError, SpecError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from seatrial.documents.simulation import Simulation
 
@@ -297,26 +297,33 @@ def test_kinds_that_are_not_simulated_are_refused_with_every_reason() -> None:
 
 
 class Account:
-    """CloudWatch and SageMaker of an endpoint with two components."""
+    """CloudWatch and SageMaker of an endpoint; `sums` has a metric's periods, the same of each component."""
 
-    def __init__(self, *values: float) -> None:
-        self.values, self.queries = values, list[object]()
+    def __init__(self, *components: str, **sums: Sequence[float]) -> None:
+        self.components, self.sums, self.queries = components, sums, list[object]()
 
     def get_paginator(self, name: str) -> Account:
         self.paginate = getattr(self, name)
         return self
 
     def list_inference_components(self, **_: object) -> list[dict[str, object]]:
-        return [{"InferenceComponents": [{"InferenceComponentName": name} for name in ("a", "b")]}]
+        return [{"InferenceComponents": [{"InferenceComponentName": name} for name in self.components]}]
 
-    def get_metric_data(self, **request: object) -> list[dict[str, object]]:
-        self.queries.append(request)
-        times = [datetime(2026, 11, 20, tzinfo=UTC) + timedelta(minutes=5 * place) for place in range(len(self.values))]
-        return [{"MetricDataResults": [{"Timestamps": times, "Values": self.values}] * 2}]
+    def get_metric_data(self, **request: Any) -> list[dict[str, object]]:  # noqa: ANN401 (queries)
+        self.queries += request["MetricDataQueries"]
+        results = []
+        for each in request["MetricDataQueries"]:
+            values, period_s = (
+                self.sums.get(each["MetricStat"]["Metric"]["MetricName"], ()),
+                each["MetricStat"]["Period"],
+            )
+            times = [request["StartTime"] + timedelta(seconds=period_s * place) for place in range(len(values))]
+            results.append({"Id": each["Id"], "Timestamps": times, "Values": values})
+        return [{"MetricDataResults": results}]
 
 
 def test_the_traffic_of_an_endpoint_is_that_of_its_components() -> None:
-    account = Account(3, 0, 4)
+    account = Account("a", "b", Invocations=(3, 0, 4))
     traffic = endpoint_traffic(account, account, "chat", datetime(2026, 11, 27, 9, tzinfo=UTC))  # type: ignore[arg-type]  # both clients
     assert traffic.counts is not None
     assert (traffic.start, len(traffic.counts.requests)) == (date(2026, 11, 20), 2016)
@@ -324,4 +331,4 @@ def test_the_traffic_of_an_endpoint_is_that_of_its_components() -> None:
     assert str(account.queries).count("InferenceComponentName") == 2
     assert Traffic.model_validate(traffic.model_dump(mode="json")) == traffic
     with pytest.raises(SpecError, match="SEA563"):
-        endpoint_traffic(Account(0), Account(0), "chat", datetime(2026, 11, 27, tzinfo=UTC))  # type: ignore[arg-type]  # likewise
+        endpoint_traffic(Account("a"), Account("a"), "chat", datetime(2026, 11, 27, tzinfo=UTC))  # type: ignore[arg-type]  # likewise

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from seatrial_laptop.aws.api import ApiError
 from seatrial_laptop.aws.clock import VirtualClock
-from seatrial_laptop.aws.control_plane.records import Status
+from seatrial_laptop.aws.control_plane.records import Kind, Status
 from seatrial_laptop.aws.runtime.async_queue import AsyncJob
 from seatrial_laptop.aws.runtime.routing import route_request
 from tests.stub_cloud import (
@@ -65,7 +66,80 @@ def test_a_component_goes_to_zero_with_its_instance_and_one_request_wakes_it(wor
     ]
 
 
-def test_concurrent_requests_are_normalized_by_copies_and_low_in_ninety_periods(world: World) -> None:
+@pytest.fixture
+def tracked(world: World) -> World:
+    component(world, least=1, most=5, copies=2)
+    tracking(world, CHAT, 4.0, ScaleOutCooldown=60, **CONCURRENCY)
+    return world
+
+
+def hold(world: World, component: str | None) -> None:
+    """Let the changes of a component not end; of none, end."""
+    world.stub.cloud.faults.change({"stuck": component})
+    world.settle()
+
+
+def test_it_scales_out_by_the_latest_of_three_periods_and_waits_for_fresh_ones(tracked: World) -> None:
+    hold(tracked, "chat")
+    tracked.see(5.0, 9.0)
+    assert tracked.told() == []
+    tracked.see(6.0, 8.0)
+    assert tracked.told() == [("Setting desired copy count to 3.", "InProgress")]
+    hold(tracked, None)
+    tracked.see(*repeat(8.0, 6))
+    # The first one ended at 50 s; its cooldown of 60 s ends at 110 s.
+    assert tracked.copies() == 3
+    tracked.see(8.0)
+    assert tracked.copies() == 5
+    assert tracked.scaling.activities[0].cause.endswith("in state ALARM triggered policy follow")
+
+
+def test_it_scales_in_by_the_most_of_fifteen_minutes(world: World) -> None:
+    component(world, least=1, most=5, copies=5)
+    tracking(world, CHAT, 4.0, **CONCURRENCY)
+    world.see(*repeat(0.0, 29), 2.2, *repeat(0.0, 59))
+    assert world.copies() == 5
+    world.see(0.0)
+    assert world.copies() == 3
+    assert [(each["Period"], each["EvaluationPeriods"]) for each in world.book.alarms()] == [(10, 3), (10, 90)]
+
+
+def test_invocations_count_per_copy_and_minute(world: World) -> None:
+    component(world, least=1, most=5, copies=2)
+    metric = {"PredefinedMetricType": "SageMakerInferenceComponentInvocationsPerCopy"}
+    tracking(world, CHAT, 4.0, PredefinedMetricSpecification=metric)
+    world.see(*repeat(1.0, 18), metric="InvocationsPerCopy")
+    assert world.copies() == 3
+    assert [(each["Period"], each["EvaluationPeriods"]) for each in world.book.alarms()] == [(60, 3), (60, 15)]
+
+
+def test_a_component_in_transit_is_left_alone_until_it_settles(tracked: World) -> None:
+    hold(tracked, "chat")
+    again = {"InferenceComponentName": "chat", "DesiredRuntimeConfig": {"CopyCount": 2}}
+    tracked.stub.call("UpdateInferenceComponentRuntimeConfig", **again)
+    tracked.see(9.0, 9.0, 9.0)
+    assert tracked.told() == []
+    hold(tracked, None)
+    tracked.see(9.0)
+    assert tracked.copies() == 5
+
+
+def test_what_failed_or_was_deleted_meanwhile_is_told(tracked: World) -> None:
+    tracked.stub.cloud.faults.change({"no_capacity": ["ml.g5.12xlarge"]})
+    tracked.see(*repeat(9.0, 4))
+    (failed,) = tracked.scaling.activities
+    assert (failed.status, failed.message.partition(":")[0]) == ("Failed", "InsufficientInstanceCapacity")
+    hold(tracked, "chat")
+    tracked.see(*repeat(9.0, 8))
+    assert tracked.told()[-1] == ("Setting desired copy count to 5.", "InProgress")
+    tracked.stub.cloud.store.remove(tracked.stub.cloud.store.need(Kind.INFERENCE_COMPONENT, "chat"))
+    tracked.see(9.0, 9.0)
+    assert tracked.scaling.activities[-1].message == "The inference component was deleted."
+    assert len(tracked.scaling.activities) == 2
+    hold(tracked, None)
+
+
+def test_concurrent_requests_are_normalized_by_copies(world: World) -> None:
     component(world)
     world.call("RegisterScalableTarget", **CHAT, MinCapacity=2)
     tracking(world, CHAT, 4.0, **CONCURRENCY)
@@ -78,8 +152,6 @@ def test_concurrent_requests_are_normalized_by_copies_and_low_in_ninety_periods(
     world.pass_s(10)
     samples = world.stub.cloud.history.samples(whose, after_s=10.0, until_s=40.0)
     assert [each.values["ConcurrentRequestsPerCopy"] for each in samples] == [[0.0], [2.5], [1.5]]
-    looked_at = [(each["Period"], each["EvaluationPeriods"]) for each in world.book.alarms()]
-    assert looked_at == [(10, 3), (10, 90)]
 
 
 def test_scale_in_protection_keeps_the_copies(world: World) -> None:
