@@ -5,11 +5,10 @@ The embedded AWS and the simulation of a day both decide by these functions. Fac
 "Step scaling policies"; SageMaker AI developer guide, "Automatic scaling" (metrics and their periods), "Scale an
 endpoint to zero instances" and "Metrics in CloudWatch" (concurrent requests are normalized by copies; Min and Max).
 
-The alarms of target tracking, for the metric of ten seconds: 3 datapoints to scale out, 90 (fifteen minutes) to scale in
-(AWS, aws-samples/sagemaker-genai-hosting-examples, `03-features/autoscaling/scale_down_to_zero.ipynb`, 2026; the AWS
-blog of 2024-12-02 on scaling to zero has the same 90, and one minute to scale out). 90 % of the target: AWS Lambda
-developer guide, "Configuring provisioned concurrency", of its own target tracking. That a metric of a minute has 3 and
-15 datapoints: reported (hashicorp/terraform-provider-aws 42553, aws/containers-roadmap 638).
+The alarms of target tracking on the metric of ten seconds: 3 datapoints to scale out, 90 to scale in (AWS, aws-samples/
+sagemaker-genai-hosting-examples, `03-features/autoscaling/scale_down_to_zero.ipynb`; the AWS blog of 2024-12-02 on zero
+has 90 and a minute). 90 % of the target: AWS Lambda developer guide, "Configuring provisioned concurrency", of its own.
+3 and 15 datapoints of a minute: reported (hashicorp/terraform-provider-aws 42553, aws/containers-roadmap 638).
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from functools import partial
 from math import ceil
 from statistics import fmean
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from seatrial.deployment.document import endpoint_name
 from seatrial.documents.simulation import Traffic, TrafficCounts
@@ -29,10 +29,7 @@ if TYPE_CHECKING:
     from seatrial.operations.drift.report import EndpointDrift
     from seatrial.specs.load import LoadedSpec
 
-LEAST_EQUAL: Final = 0.95
-"""Of the minutes; below it the simulation is not this endpoint's."""
-MOST_REFUSED_MORE: Final = 0.01
-_HOURS_SHOWN: Final = 3
+LEAST_EQUAL, MOST_REFUSED_MORE = 0.95, 0.01  # shares of the minutes and of the requests
 
 
 def with_day(drift: EndpointDrift, loaded: LoadedSpec, clients: AccountClients, day: date) -> EndpointDrift:
@@ -86,6 +83,6 @@ def _hours(live: Mapping[int, int], simulated: Mapping[int, int]) -> str:
     """Return the hours whose copies are most apart, with the means of both."""
     hours = [[at for at in range(first, first + 60) if at in live] for first in range(0, 1440, 60)]
     apart = [sum(abs(live[at] - simulated[at]) for at in hour) for hour in hours]
-    worst = sorted((hour for hour in range(24) if apart[hour]), key=lambda hour: -apart[hour])[:_HOURS_SHOWN]
+    worst = sorted((hour for hour in range(24) if apart[hour]), key=lambda hour: -apart[hour])[:3]
     means = ((hour, *(fmean(side[at] for at in hours[hour]) for side in (live, simulated))) for hour in worst)
     return ", ".join(f"{hour:02}:00 UTC (live {ours:.1f}, simulated {theirs:.1f})" for hour, ours, theirs in means)

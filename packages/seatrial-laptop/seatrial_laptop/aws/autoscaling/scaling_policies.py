@@ -118,10 +118,9 @@ def put_alarms(policy: Document, configuration: Document) -> list[Document]:
     """
     metric = _metric(policy, configuration)
     target = number(configuration, "TargetValue")
-    periods = LOW_WINDOW_S // metric.period_s
     sides = (
-        Side(HIGH, "GreaterThanThreshold", threshold=target, period_s=metric.period_s, periods=HIGH_PERIODS),
-        Side(LOW, "LessThanThreshold", threshold=target * LOW_SHARE, period_s=metric.period_s, periods=periods),
+        Side(HIGH, "GreaterThanThreshold", target, metric.period_s, HIGH_PERIODS),
+        Side(LOW, "LessThanThreshold", target * LOW_SHARE, metric.period_s, LOW_WINDOW_S // metric.period_s),
     )
     return [_put_alarm(policy, metric, side) for side in sides]
 
