@@ -23,6 +23,7 @@ from seatrial.operations.fleet import PERIOD_S, planned_service, simulate_days, 
 from seatrial.operations.traffic import answer_lengths, midnight_s, traffic_source
 from seatrial.specs.load import load_spec
 from seatrial.specs.scaling import ScalingSpec
+from seatrial_base.autoscaling import IDLE_MINUTES
 from seatrial_base.units import S_PER_MINUTE
 from seatrial_laptop.aws.clock import VirtualClock
 from seatrial_laptop.aws.control_plane.records import Kind
@@ -71,17 +72,17 @@ class JumpingClock(VirtualClock):
                 copy.outstanding = 0
             status = world.stub.cloud.store.need(Kind.INFERENCE_COMPONENT, "chat").status
             with self._changed:
-                later = [end_s for end_s in self.due if end_s > self.at_s]
-                if len(self.due) == len(later) == int(bool(status and status.in_transit)):
+                if [end_s > self.at_s for end_s in self.due] == [True] * bool(status and status.in_transit):
                     return
             time.sleep(0.0005)
 
 
-def embedded_copies(
+def embedded_minutes(
     world: World, clock: JumpingClock, minutes: Iterable[Minute], answers: Callable[[int], Sequence[Answer]]
-) -> Iterator[int]:
-    """Yield the copies in service at the end of each minute; no request is refused for a full copy."""
-    running, ends = world.stub.running, list[tuple[float, int, CopyProcess]]()
+) -> Iterator[tuple[int, int]]:
+    """Yield the copies in service and the instances at the end of each minute; no copy refuses a request."""
+    running, fleet = world.stub.running, world.stub.cloud.fleets.find("host", "main")
+    ends: list[tuple[float, int, CopyProcess]] = []
 
     def end(until_s: float) -> None:
         while ends and ends[0][0] <= until_s:
@@ -103,12 +104,12 @@ def embedded_copies(
             clock.jump(now_s, world)
             world.life.step(now_s, since_s=now_s - PERIOD_S)
             clock.jump(now_s, world)
-        yield len(running.copies(PLACE))
+        yield len(running.copies(PLACE)), fleet.desired if fleet else 0
 
 
 def _deploy(world: World, scaling: ScalingSpec, day: dict[str, Any]) -> None:
     """Create the endpoint and its scaling as the stacks do."""
-    component(world, least=scaling.min_copies, most=scaling.max_copies)
+    component(world, least=scaling.min_copies, most=scaling.max_copies, minutes=IDLE_MINUTES)
     world.stub.cloud.faults.change({"instance_start_s": float(day["instance_s"]), "startup_s": float(day["copy_s"])})
     cooldowns = {"ScaleOutCooldown": scaling.scale_out_cooldown_s, "ScaleInCooldown": scaling.scale_in_cooldown_s}
     tracking(world, CHAT, TARGET, **CONCURRENCY, **cooldowns)
@@ -121,8 +122,8 @@ def _deploy(world: World, scaling: ScalingSpec, day: dict[str, Any]) -> None:
         world.call("PutScheduledAction", **CHAT, **action, ScalableTargetAction=wanted)
 
 
-def both(day: dict[str, Any]) -> tuple[Simulation, list[int]]:
-    """Return a day as it is simulated, and its copies of each minute in the embedded AWS."""
+def both(day: dict[str, Any]) -> tuple[Simulation, list[tuple[int, int]]]:
+    """Return a day as it is simulated, and the copies and instances of each minute in the embedded AWS."""
     loaded = load_spec(ROOT / "endpoints/llama-2-7b-chat.yaml", "dev", environments=ROOT / "environments")
     plan, scaling = read_locked_plan(loaded), ScalingSpec.model_validate(day["scaling"])
     held = plan.target_concurrency_per_copy.model_copy(update={"value": TARGET})
@@ -135,5 +136,5 @@ def both(day: dict[str, Any]) -> tuple[Simulation, list[int]]:
     clock = JumpingClock(midnight_s(traffic.start, traffic.zone))
     with TemporaryDirectory() as folder, scaling_world(Path(folder), clock) as world:
         _deploy(world, scaling, day)
-        embedded = [*embedded_copies(world, clock, traffic.minutes(1, 1), cache(service.answers))]
+        embedded = [*embedded_minutes(world, clock, traffic.minutes(1, 1), cache(service.answers))]
     return simulated, embedded

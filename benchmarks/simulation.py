@@ -15,6 +15,7 @@ import time
 from dataclasses import replace
 from operator import eq
 from pathlib import Path
+from statistics import fmean
 
 from seatrial.documents.simulation import Traffic
 from seatrial.locks.locked_plan import read_locked_plan
@@ -47,8 +48,8 @@ def compare_embedded() -> None:
 
     for name, day in DAYS.items():
         done, embedded = both(day)
-        equal = sum(map(eq, done.minutes.copies, embedded)) / len(embedded)
-        print(f"{name}: {equal:.1%} of the minutes equal, {min(embedded)} to {max(embedded)} copies")
+        equal = fmean(map(eq, zip(done.minutes.copies, done.minutes.instances, strict=True), embedded))
+        print(f"{name}: {equal:.1%} of the minutes have equal copies and instances")
 
 
 def compare_published() -> None:

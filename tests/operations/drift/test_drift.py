@@ -94,9 +94,8 @@ def test_a_live_day_is_compared_with_its_simulation() -> None:
     )
     assert f"equal to the simulation's in 88.8% of the minutes; most apart at {hours}" in copies.message
     assert refusals.message == "4.48%, expected 0.00% as simulated"
-    unread = day_of(Invocations=[9.0])
-    assert (unread.all_findings, len(unread.endpoints[0].unreadable)) == ((), 1)
-    assert unread.endpoints[0].unreadable[0] == "day 2026-11-20: CloudWatch has no InvocationsPerCopy of it"
+    unread = day_of(Invocations=[9.0]).endpoints[0]
+    assert (unread.findings, unread.unreadable) == ((), ("day 2026-11-20: CloudWatch has no InvocationsPerCopy of it",))
 
 
 @dataclass
