@@ -24,9 +24,8 @@ from seatrial_base.autoscaling import (
     COPIES_COOLDOWN_FROM_ZERO_S,
     HIGH_PERIODS,
     IDLE_MINUTES,
-    LOW_PERIOD_S,
-    LOW_PERIODS,
     LOW_SHARE,
+    LOW_WINDOW_S,
     PREDEFINED,
     Bounds,
     LastActions,
@@ -51,13 +50,13 @@ if TYPE_CHECKING:
 
 HOURS_PER_MONTH: Final = 730  # AWS's own month (AWS Pricing Calculator)
 PERIOD_S: Final = PREDEFINED["SageMakerInferenceComponentConcurrentRequestsPerCopyHighResolution"][3]
-_WINDOW_S: Final = LOW_PERIODS * LOW_PERIOD_S
 # Added to what is in flight on a copy that gets no more requests: more than any copy takes.
 _CLOSED: Final = 1 << 40
 _P95: Final = NormalDist().inv_cdf(0.95)
 _NOT_SIMULATED: Final = (
     "answers that speed up or slow down while they go on: each takes as long as the curve says when it begins",
     "lack of capacity, failed starts, updates, trials, clients that give up or try again",
+    "the 1 to 2 minutes that metrics and Application Auto Scaling usually take beside their periods",
     "caches of weights and images; costs beside instance hours",
 )
 
@@ -102,6 +101,7 @@ class CopyFleet:
     Attributes:
         chance: Draws from 0 to 1 by which requests go to any copy; `None` by the fewest outstanding.
         loads: Requests outstanding on each copy; far more where it is closed.
+        outstanding: Those in flight and waiting on the copies in service.
         missed: Answers by the objectives that they miss.
     """
 
@@ -109,6 +109,7 @@ class CopyFleet:
     chance: Callable[[], float] | None = None
     loads: list[int] = field(default_factory=lambda: [_CLOSED])
     missed: list[int] = field(init=False)
+    outstanding: int = 0
     refused_full: int = 0
     refused_without_copy: int = 0
     wait_s: float = 0.0
@@ -116,6 +117,7 @@ class CopyFleet:
     _waiting: list[deque[tuple[float, int]]] = field(default_factory=lambda: [deque()])
     _ends: list[tuple[float, int]] = field(default_factory=list)
     _rows: list[Sequence[Answer]] = field(init=False)
+    _peak: int = 0
 
     def __post_init__(self) -> None:
         self.missed = [0] * (1 << len(self.service.objectives))
@@ -132,12 +134,14 @@ class CopyFleet:
 
     def close(self, place: int) -> None:
         """Let a copy get no more requests; it answers those that it has."""
+        self.outstanding -= self.loads[place]
+        self._peak = self.outstanding
         self.loads[place] += _CLOSED
 
-    @property
-    def outstanding(self) -> int:
-        """Requests in flight and waiting on the copies in service."""
-        return sum(load for load in self.loads if load < _CLOSED)
+    def take_peak(self) -> int:
+        """Return the most that was outstanding since the last call, as the Maximum of its metric is."""
+        peak, self._peak = self._peak, self.outstanding
+        return peak
 
     def serve(self, times: Sequence[float], kinds: Sequence[int]) -> None:
         """Take requests as they come; each is answered, waits or is refused."""
@@ -157,18 +161,22 @@ class CopyFleet:
                 place = open_[int(chance() * len(open_))]
                 outstanding = loads[place]
             running = outstanding + 1
+            if running > most:
+                if outstanding < _CLOSED:
+                    self.refused_full += 1
+                else:
+                    self.refused_without_copy += 1
+                continue
+            loads[place] = running
+            self.outstanding += 1
+            if self.outstanding > self._peak:  # noqa: PLR1730 (a call for each request)
+                self._peak = self.outstanding
             if running <= slots:
-                loads[place] = running
                 last_s, misses, _ = (rows[running] or self._row(running))[kind]
                 missed[misses] += 1
                 heappush(ends, (at + last_s, place))
-            elif running <= most:
-                loads[place] = running
-                waiting[place].append((at, kind))
-            elif outstanding < _CLOSED:
-                self.refused_full += 1
             else:
-                self.refused_without_copy += 1
+                waiting[place].append((at, kind))
 
     def settle(self, until_s: float) -> None:
         """End the answers that end until then; what waited for them begins."""
@@ -176,6 +184,8 @@ class CopyFleet:
         while ends and ends[0][0] <= until_s:
             end_s, place = heappop(ends)
             loads[place] -= 1
+            if loads[place] < _CLOSED:
+                self.outstanding -= 1
             if waiting[place]:
                 at, kind = waiting[place].popleft()
                 last_s, misses, first_s = self._row(self.service.slots)[kind]
@@ -316,7 +326,7 @@ class _Scaling:
     schedule: deque[tuple[float, int, int]]
     last: LastActions = field(default_factory=LastActions)
     busy_until_s: float = -inf
-    samples: deque[float | None] = field(default_factory=lambda: deque(maxlen=_WINDOW_S // PERIOD_S))
+    samples: deque[float | None] = field(default_factory=lambda: deque(maxlen=LOW_WINDOW_S // PERIOD_S))
     limits: Bounds = field(init=False)
 
     def __post_init__(self) -> None:
@@ -344,8 +354,7 @@ class _Scaling:
         seen = zip(reversed(self.samples), begun_s, strict=True)
         fresh = [sample for sample, at in seen if sample is not None and at >= self.last.any_s]
         is_high = len(fresh) >= HIGH_PERIODS and min(fresh[:HIGH_PERIODS]) > self.policy.target
-        is_whole = not now_s % LOW_PERIOD_S and len(self.samples) == self.samples.maxlen
-        is_whole = is_whole and now_s - _WINDOW_S >= self.last.out_s
+        is_whole = len(self.samples) == self.samples.maxlen and now_s - LOW_WINDOW_S >= self.last.out_s
         is_low = is_whole and all(each is not None and each < LOW_SHARE * self.policy.target for each in self.samples)
         return replace(self.policy, high=fresh[0] if is_high else None, low=max(fresh) if is_low and fresh else None)
 
@@ -487,7 +496,8 @@ class _Run:
 
     def _scale(self, control: _Scaling, now_s: float, refused: int) -> None:
         copies = self.instances.in_service
-        change = control.decide(now_s, self.fleet.outstanding / copies if copies else None, refused)
+        peak = self.fleet.take_peak()
+        change = control.decide(now_s, peak / copies if copies else None, refused)
         if change is None:
             return
         if change.desired > control.current:

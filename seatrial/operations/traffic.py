@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 from bisect import bisect_left
-from collections import Counter
+from collections import defaultdict
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, time, timedelta
 from itertools import cycle, islice, repeat
@@ -88,6 +88,11 @@ def read_traffic(path: Path, answer_s: Callable[[float], float]) -> TrafficSourc
         problems += _contradictions(traffic, document)
     if problems or traffic is None:
         raise SpecError(problems)
+    return traffic_source(path.as_posix(), traffic)
+
+
+def traffic_source(name: str, traffic: Traffic) -> TrafficSource:
+    """Return the traffic that a document describes; what it counts comes at random within its period."""
     zone, counts, profile = ZoneInfo(traffic.timezone), traffic.counts, traffic.profile
 
     def rates(days: int) -> Iterator[float]:
@@ -96,7 +101,7 @@ def read_traffic(path: Path, answer_s: Callable[[float], float]) -> TrafficSourc
         return islice(cycle(_counted_rates(counts) if counts else ()), days * MINUTES_PER_DAY)
 
     own_days = DAYS_READ if counts is None else max(1, int(len(counts.requests) * counts.period_s // S_PER_DAY))
-    return TrafficSource(path.as_posix(), traffic.start, zone, own_days, lambda days, seed: _drawn(rates(days), seed))
+    return TrafficSource(name, traffic.start, zone, own_days, lambda days, seed: _drawn(rates(days), seed))
 
 
 def _contradictions(traffic: Traffic, document: Document) -> Iterator[Finding]:
@@ -219,19 +224,42 @@ def endpoint_traffic(client: CloudWatchClient, endpoints: SageMakerClient, endpo
         SpecError: SEA563, there is no such endpoint, or CloudWatch has no invocations of it.
     """
     end = datetime.combine(now.astimezone(UTC).date(), time(), UTC)
-    begin, period_s = end - timedelta(days=DAYS_READ), 300
-    counted: Counter[datetime] = Counter()
+    (counted,) = metric_sums(client, endpoints, endpoint, ("Invocations",), end, days=DAYS_READ, period_s=300)
+    source = f"CloudWatch, AWS/SageMaker Invocations of {endpoint}"
+    counts = TrafficCounts(period_s=300, requests=tuple(map(round, counted)), source=source)
+    return Traffic(start=end.date() - timedelta(days=DAYS_READ), counts=counts)
+
+
+def metric_sums(
+    client: CloudWatchClient,
+    endpoints: SageMakerClient,
+    endpoint: str,
+    metrics: Sequence[str],
+    end: datetime,
+    *,
+    days: int,
+    period_s: int,
+) -> list[list[float]]:
+    """Return the sum of each metric in each period of the days before a midnight, over what counts its invocations.
+
+    Raises:
+        BenchError: As `aws_failures`.
+        SpecError: SEA563, there is no such endpoint, or CloudWatch has none of the metrics.
+    """
+    begin = end - timedelta(days=days)
+    counted: defaultdict[tuple[str, datetime], float] = defaultdict(float)
     with aws_failures(endpoint, lambda error: _unread(endpoint, error_sentence(error))):
         queries: list[MetricDataQueryTypeDef] = [
             {
-                "Id": f"invocations{place}",
+                "Id": f"m{metrics.index(name)}_{place}",
                 "MetricStat": {
-                    "Metric": {"Namespace": "AWS/SageMaker", "MetricName": "Invocations", "Dimensions": dimensions},
+                    "Metric": {"Namespace": "AWS/SageMaker", "MetricName": name, "Dimensions": dimensions},
                     "Period": period_s,
                     "Stat": "Sum",
                 },
             }
             for place, dimensions in enumerate(_invoked(endpoints, endpoint))
+            for name in metrics
         ]
         pages = client.get_paginator("get_metric_data").paginate(
             MetricDataQueries=queries, StartTime=begin, EndTime=end
@@ -239,13 +267,11 @@ def endpoint_traffic(client: CloudWatchClient, endpoints: SageMakerClient, endpo
         for page in pages:
             for result in page["MetricDataResults"]:
                 for at, value in zip(result["Timestamps"], result["Values"], strict=True):
-                    counted[at] += round(value)
-    if not counted.total():
+                    counted[result["Id"].partition("_")[0], at] += value
+    if not any(counted.values()):
         raise _unread(endpoint, f"CloudWatch has no invocations of it since {begin.date()}")
-    periods = (begin + timedelta(seconds=period_s * place) for place in range(DAYS_READ * S_PER_DAY // period_s))
-    source = f"CloudWatch, AWS/SageMaker Invocations of {endpoint}"
-    counts = TrafficCounts(period_s=period_s, requests=tuple(counted[at] for at in periods), source=source)
-    return Traffic(start=begin.date(), counts=counts)
+    periods = [begin + timedelta(seconds=period_s * place) for place in range(days * S_PER_DAY // period_s)]
+    return [[counted[f"m{place}", at] for at in periods] for place in range(len(metrics))]
 
 
 def _invoked(endpoints: SageMakerClient, endpoint: str) -> list[list[DimensionTypeDef]]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from seatrial.deployment.starts import start_parts
 from seatrial.specs.scaling import limits_over
-from seatrial_base.autoscaling import IDLE_MINUTES, LOW_PERIOD_S, LOW_PERIODS
+from seatrial_base.autoscaling import IDLE_MINUTES, LOW_WINDOW_S
 from seatrial_base.units import S_PER_HOUR, S_PER_MINUTE, usd
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def scaling_cost_lines(plan: Plan, loaded: LoadedSpec, *, whole: bool = False) -
         parts = start_parts(plan, loaded)
         start_min = sum(part.seconds if part.likely_s is None else part.likely_s for part in parts) / S_PER_MINUTE
         idle_min = 0 if plan.hosting_kind else scaling.instance_scale_in.cooldown_minutes or IDLE_MINUTES
-        tail_min = LOW_PERIODS * LOW_PERIOD_S / S_PER_MINUTE + idle_min
+        tail_min = LOW_WINDOW_S / S_PER_MINUTE + idle_min
         wake, tail = (f"{cost(of / 60)} ({of:.3g} min)" for of in (start_min, tail_min))
         fate = "wait" if loaded.endpoint.hosting.asynchronous else "are refused"
         yield f"at zero requests {fate}; wake-up {wake}, idle tail {tail}{elsewhere}"

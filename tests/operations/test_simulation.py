@@ -8,6 +8,7 @@ import random
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from itertools import islice, repeat
+from operator import eq
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
@@ -15,6 +16,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from ministack.services import eventbridge
 
+from benchmarks.embedded_days import DAYS, both
 from seatrial.deployment.starts import start_parts
 from seatrial.documents.simulation import Traffic
 from seatrial.locks.locked_plan import read_locked_plan
@@ -26,7 +28,7 @@ from seatrial.specs.scaling import InstanceScaleInSpec, ScalingScheduleSpec, Sca
 from seatrial_base.errors import SeatrialError, SpecError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from seatrial.documents.simulation import Simulation
 
@@ -248,18 +250,25 @@ def test_copies_follow_the_load_as_target_tracking_documents_it() -> None:
     # 2 requests/s of some 5.5 s are 11 in flight, and more while they grow: beyond the target of 8 for one copy.
     done = simulated({0: 2.0}, target=8.0, min_copies=1, max_copies=4)
     out, *_, last = done.events
-    # After three periods of 10 s; the copy serves 900 s later, and fifteen minutes of rest take it away.
+    # After three periods of 10 s; the copy serves 900 s later, and fifteen minutes of rest take it away: what ends in
+    # the first 10 s of the rest still counts there, as the Maximum of its period.
     assert (out.minute, out.copies, "AlarmHigh" in out.cause) == (0.5, 2, True)
     assert [done.minutes.copies[minute] for minute in (14, 15)] == [1, 2]
-    assert (last.minute, last.copies, "AlarmLow" in last.cause) == (75.0, 1, True)
+    assert (last.minute, last.copies, "AlarmLow" in last.cause) == (75.17, 1, True)
     # Its instance goes 20 minutes later, down to the one that the plan began with.
-    assert [done.minutes.instances[minute] for minute in (93, 94)] == [2, 1]
+    assert [done.minutes.instances[minute] for minute in (94, 95)] == [2, 1]
     assert (done.refused_without_copy, done.refused_full) == (0, 0)
     cost = done.cost
     assert cost is not None
     hours = cost.serving_usd_per_day, cost.starting_usd_per_day, cost.idle_usd_per_day
     assert [each / cost.usd_per_instance_hour * 60 for each in hours] == pytest.approx([1440 + 59.5, 15, 20], abs=0.2)
     assert cost.usd_per_day == pytest.approx(sum(hours))
+
+
+def test_copies_are_those_of_the_embedded_aws_under_the_same_traffic() -> None:
+    done, embedded = both(DAYS["zero at night"])
+    assert ({copies for copies, _ in embedded}, done.waited) == ({0, 1, 2, 3}, 0)
+    assert sum(map(eq, zip(done.minutes.copies, done.minutes.instances, strict=True), embedded)) / 1440 >= 0.99
 
 
 def test_at_zero_requests_are_refused_until_a_copy_serves() -> None:
@@ -270,7 +279,7 @@ def test_at_zero_requests_are_refused_until_a_copy_serves() -> None:
     # The alarm needs the first minute's refusals; then 900 s for instance and copy.
     assert (wake.minute, wake.copies, wake.cause) == (121.0, 1, "from-zero")
     assert done.refused_without_copy == sum(done.minutes.refused[120:136]) == 30 * 16
-    assert (again.copies, again.minute, done.minutes.instances[-1]) == (0, 195.0, 0)
+    assert (again.copies, again.minute, done.minutes.instances[-1]) == (0, 195.17, 0)
     assert done.within_slo == pytest.approx(1 - done.refused_without_copy / done.requests)
     assert done.meets_slo is False
 
@@ -337,26 +346,33 @@ def test_kinds_that_are_not_simulated_are_refused_with_every_reason() -> None:
 
 
 class Account:
-    """CloudWatch and SageMaker of an endpoint with two components."""
+    """CloudWatch and SageMaker of an endpoint; `sums` has a metric's periods, the same of each component."""
 
-    def __init__(self, *values: float) -> None:
-        self.values, self.queries = values, list[object]()
+    def __init__(self, *components: str, **sums: Sequence[float]) -> None:
+        self.components, self.sums, self.queries = components, sums, list[object]()
 
     def get_paginator(self, name: str) -> Account:
         self.paginate = getattr(self, name)
         return self
 
     def list_inference_components(self, **_: object) -> list[dict[str, object]]:
-        return [{"InferenceComponents": [{"InferenceComponentName": name} for name in ("a", "b")]}]
+        return [{"InferenceComponents": [{"InferenceComponentName": name} for name in self.components]}]
 
-    def get_metric_data(self, **request: object) -> list[dict[str, object]]:
-        self.queries.append(request)
-        times = [datetime(2026, 11, 20, tzinfo=UTC) + timedelta(minutes=5 * place) for place in range(len(self.values))]
-        return [{"MetricDataResults": [{"Timestamps": times, "Values": self.values}] * 2}]
+    def get_metric_data(self, **request: Any) -> list[dict[str, object]]:  # noqa: ANN401 (queries)
+        self.queries += request["MetricDataQueries"]
+        results = []
+        for each in request["MetricDataQueries"]:
+            values, period_s = (
+                self.sums.get(each["MetricStat"]["Metric"]["MetricName"], ()),
+                each["MetricStat"]["Period"],
+            )
+            times = [request["StartTime"] + timedelta(seconds=period_s * place) for place in range(len(values))]
+            results.append({"Id": each["Id"], "Timestamps": times, "Values": values})
+        return [{"MetricDataResults": results}]
 
 
 def test_the_traffic_of_an_endpoint_is_that_of_its_components() -> None:
-    account = Account(3, 0, 4)
+    account = Account("a", "b", Invocations=(3, 0, 4))
     traffic = endpoint_traffic(account, account, "chat", datetime(2026, 11, 27, 9, tzinfo=UTC))  # type: ignore[arg-type]  # both clients
     assert traffic.counts is not None
     assert (traffic.start, len(traffic.counts.requests)) == (date(2026, 11, 20), 2016)
@@ -364,4 +380,4 @@ def test_the_traffic_of_an_endpoint_is_that_of_its_components() -> None:
     assert str(account.queries).count("InferenceComponentName") == 2
     assert Traffic.model_validate(traffic.model_dump(mode="json")) == traffic
     with pytest.raises(SpecError, match="SEA563"):
-        endpoint_traffic(Account(0), Account(0), "chat", datetime(2026, 11, 27, tzinfo=UTC))  # type: ignore[arg-type]  # likewise
+        endpoint_traffic(Account("a"), Account("a"), "chat", datetime(2026, 11, 27, tzinfo=UTC))  # type: ignore[arg-type]  # likewise
