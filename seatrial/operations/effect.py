@@ -328,11 +328,15 @@ def _candidate(change: ResourceChange, diff: TemplateDiff, *, moves: bool) -> Ef
     if (update := _update(change, diff)) != "candidate":
         return Effect(kind="none", because=f"trial.update is {update}, so no candidate is tried.")
     what = "One copy of the new model" if moves else "One more copy"
-    because = (
-        f"{what} is tried next to those that serve, on free accelerators or one more instance; a failed trial changes "
-        "nothing that serves."
-    )
+    outcome = _only_reported(change, diff, "update") or "; a failed trial changes nothing that serves."
+    because = f"{what} is tried next to those that serve, on free accelerators or one more instance{outcome}"
     return Effect(kind="candidate", because=because, instances=1, most_instances=1)
+
+
+def _only_reported(change: ResourceChange, diff: TemplateDiff, what: str) -> str:
+    """Return that an update or deployment goes on after a failed trial; empty where the trial holds it back."""
+    is_report = diff.new.resources[change.logical_id].properties.get("Mode") == "report"
+    return f"; trial.mode is report: whatever its verdict, the {what} goes on." if is_report else ""
 
 
 def _update(change: ResourceChange, diff: TemplateDiff) -> str:
@@ -346,9 +350,11 @@ def _trial(change: ResourceChange, diff: TemplateDiff) -> Effect:
     if change.action == "updated" and not change.changes(*_TRIED):
         return Effect(kind="none", because="Nothing that serves changes: it returns its last result.")
     if change.action == "created":
-        because = "The component is tried under load; the deployment waits for the verdict."
+        waits = _only_reported(change, diff, "deployment") or "; the deployment waits for the verdict."
+        because = f"The component is tried under load{waits}"
     elif any(moved.action in {"created", "replaced"} for moved in diff.changes if moved.resource_type == ENDPOINT):
-        because = "The new endpoint is tried under load before clients move to it."
+        waits = _only_reported(change, diff, "update") or "."
+        because = f"The new endpoint is tried under load before clients move to it{waits}"
     else:
         because = _AFTER_UPDATE.get(_update(change, diff), "The copies that serve users are tried under load.")
     return Effect(kind="trial", because=because)

@@ -7,6 +7,7 @@ import pytest
 import seatrial_laptop.state
 from seatrial.deployment.load import find_deployments, load_deployments
 from seatrial.locks.lock_file import write_lock
+from seatrial.operations.drift.check import read_locked
 from seatrial.planner.planner import make_plan
 from seatrial.specs.environment import EMBEDDED_ACCOUNT
 from seatrial.specs.load import load_spec
@@ -212,6 +213,19 @@ class TestRequiredPromotion:
             load_deployments(*three, "prod", "a")
         (problem,) = caught.value.problems
         assert (problem.rule, problem.field) == ("SEA478", "prod.promoted")
+
+    def test_drift_compares_with_what_is_locked_meanwhile(self, three: tuple[Path, Path]) -> None:
+        write(three, "a.yaml", "chat", "dev", "prod")
+        (three[0] / "a.yaml").write_text(SPEC.format(name="chat").replace("concurrency: 8", "concurrency: 9"))
+        pending = read_locked([three[0] / "a.yaml"], "prod", three[1])
+        assert [each.stack_name for each in pending.deployments] == ["seatrial-prod-chat"]
+        assert {(each.rule, each.severity) for each in pending.awaiting["chat"]} == {
+            ("SEA402", "note"),
+            ("SEA478", "note"),
+        }
+        assert pending.unreadable == {}
+        stale = read_locked([three[0] / "a.yaml"], "dev", three[1])
+        assert [each.rule for each in stale.unreadable["chat"]] == ["SEA402"]
 
     def test_another_mistake_is_told_all_the_same(self, three: tuple[Path, Path]) -> None:
         write(three, "a.yaml", "chat", "dev", "prod")

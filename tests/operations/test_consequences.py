@@ -175,6 +175,21 @@ def test_what_is_tried_is_what_the_spec_says(update: str, candidate: str, trial:
     assert row.effects[0].because.startswith(trial)
 
 
+def test_a_trial_that_only_reports_holds_nothing_back() -> None:
+    def reports(one: Document) -> None:
+        another_image(one)
+        for name in ("Candidate", "Trial"):
+            properties(one, name).update(Mode="report", PlanDigest="159ecdd7")
+
+    tried = consequences_text(found(reports), title="t")
+    assert "changes nothing that serves" not in tried
+    assert "trial.mode is report: whatever its verdict, the update goes on." in tried
+    created = consequences(diff_templates(EMPTY, changed(reports)), SIZE)
+    assert "trial.mode is report: whatever its verdict, the deployment goes on." in consequences_text(
+        created, title="t"
+    )
+
+
 def test_another_way_to_try_is_no_reason_for_a_trial() -> None:
     def changed_mode(one: Document) -> None:
         for name in ("Candidate", "Trial"):

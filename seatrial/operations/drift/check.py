@@ -12,13 +12,14 @@ from seatrial.account.live_endpoint import read_component, read_endpoint, read_t
 from seatrial.account.reader import AwsReader, ClientCalls, aws_failures, error_sentence, text_at
 from seatrial.account.trials import describe_stack
 from seatrial.deployment.document import COMPONENT_SUFFIX, endpoint_name, stack_name
-from seatrial.deployment.load import load_deployment
+from seatrial.deployment.load import deployment_of, refuse_hosted
 from seatrial.documents.live import LiveVariant
 from seatrial.locks.lock_file import locked_environments
+from seatrial.locks.locked_plan import awaits_promotion, read_locked_plan
 from seatrial.operations.drift.report import DriftReport, EndpointDrift, drift_finding
 from seatrial.operations.drift.trials import deployed_trial, scheduled_trial, trial_findings
 from seatrial.operations.preflight import instance_checks, needs_of, reservation_checks
-from seatrial.specs.load import environments_of, load_environment
+from seatrial.specs.load import environments_of, load_environment, load_spec
 from seatrial.specs.spec_files import hosts
 from seatrial.specs.yaml_source import read_source
 from seatrial_base.catalog.engines import status_of
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from seatrial.deployment.document import Deployment
     from seatrial.documents.live import LiveComponent, LiveEndpoint, LiveStack
     from seatrial.specs.environment import EnvironmentSpec
+    from seatrial.specs.load import LoadedSpec
     from seatrial_base.findings import Finding, Severity
 
 HINT = "find out who changed it; set it back with `cdk deploy --revert-drift`, or take it over into the spec"
@@ -46,6 +48,7 @@ ONLY_VARIANT = "AllTraffic"  # the name that our constructs give a variant witho
 Compared = dict[str, tuple[str, str]]
 """The locked and the live value, by what was compared."""
 _IN_ORDER = frozenset({"CREATE_COMPLETE", "UPDATE_COMPLETE", "IMPORT_COMPLETE", "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS"})
+_OF_THE_SPEC = ("container configuration", "least instances", "most instances", "copies", "instances")
 _RULE = "SEA433"
 
 
@@ -218,12 +221,14 @@ class Locked:
     Attributes:
         deployments: Of the readable locks, in the order of their files.
         unreadable: What is wrong with the others, by the endpoint's name.
+        awaiting: Why a deployment of a plan that was made for another spec awaits a promotion, by the endpoint's name.
         names: The names of every spec, deployed here or not.
     """
 
     environment: EnvironmentSpec
     deployments: tuple[Deployment, ...]
     unreadable: dict[str, tuple[Finding, ...]] = field(default_factory=dict)
+    awaiting: dict[str, tuple[Finding, ...]] = field(default_factory=dict)
     names: tuple[str, ...] = ()
 
 
@@ -233,7 +238,9 @@ def read_locked(files: Sequence[Path], environment: str, environments: Path | No
     Raises:
         SpecError: With every problem of the environment.
     """
-    deployments, unreadable = [], {}
+    deployments: list[Deployment] = []
+    unreadable: dict[str, tuple[Finding, ...]] = {}
+    awaiting: dict[str, tuple[Finding, ...]] = {}
     hosted = {folder: hosts(folder, environment) for folder in {file.parent for file in files}}
     for file in files:
         # A model that another endpoint hosts has no stack: its host is compared, and this one would be reported as
@@ -241,12 +248,20 @@ def read_locked(files: Sequence[Path], environment: str, environments: Path | No
         if file.stem in hosted[file.parent]:
             continue
         try:
-            if environment in locked_environments(file):
-                folder = environments or environments_of(file)
-                deployments.append(load_deployment(file, folder, environment, hosted=hosted[file.parent]))
+            if environment not in locked_environments(file):
+                continue
+            loaded = load_spec(file, environment, environments=environments or environments_of(file))
+            refuse_hosted(loaded, hosted[file.parent])
+            deployment, problems = _locked_deployment(loaded)
         except SeatrialError as error:
             # One broken lock must not hide the drift of all others: it is reported with its endpoint.
             unreadable[_name_of(file)] = error.problems
+            continue
+        if deployment is not None:
+            deployments.append(deployment)
+        if problems:
+            waits = tuple(replace(each, place=Place(field="lock"), severity="note") for each in problems)
+            (unreadable if deployment is None else awaiting)[loaded.endpoint.name] = waits
     # Specs that are not compared are still known: their endpoints must not be reported as "without a spec".
     siblings = {sibling for file in files for sibling in file.parent.glob("*.yaml")}
     own_folder = environments or environments_of(files[0] if files else Path("endpoints", "spec.yaml"))
@@ -254,8 +269,27 @@ def read_locked(files: Sequence[Path], environment: str, environments: Path | No
         environment=load_environment(own_folder, environment),
         deployments=tuple(deployments),
         unreadable=unreadable,
+        awaiting=awaiting,
         names=tuple(sorted({_name_of(file) for file in (*files, *siblings)})),
     )
+
+
+def _locked_deployment(loaded: LoadedSpec) -> tuple[Deployment | None, tuple[Finding, ...]]:
+    """Return what a lock deploys, and why it awaits a promotion; no deployment where its plan fits the spec no more.
+
+    Raises:
+        SeatrialError: The lock is wrong, and no promotion mends it.
+    """
+    try:
+        return deployment_of(loaded), ()
+    except SeatrialError as error:
+        if not awaits_promotion(error, loaded):
+            raise
+        problems = error.problems
+    try:
+        return deployment_of(loaded, read_locked_plan(loaded, stale=True)), problems
+    except SeatrialError:
+        return None, problems
 
 
 def _name_of(file: Path) -> str:
@@ -276,10 +310,16 @@ def check_drift(locked: Locked, clients: DriftClients, *, now: datetime, most_da
     # A refusal of any later call is no finding; without this one, no credentials would read as no drift.
     with aws_failures(locked.environment.name):
         clients.account.identity.get_caller_identity()
-    drifts = [_endpoint_drift(each, clients, now=now, most_days=most_days) for each in locked.deployments]
+    drifts = [
+        _endpoint_drift(each, clients, locked.awaiting.get(each.endpoint.name, ()), now=now, most_days=most_days)
+        for each in locked.deployments
+    ]
     place = locked.environment.name
     for name, problems in locked.unreadable.items():
-        findings = tuple(replace(problem, place=Place(field="lock"), severity="warning") for problem in problems)
+        findings = tuple(
+            replace(each, place=Place(field="lock"), severity="note" if each.severity == "note" else "warning")
+            for each in problems
+        )
         drifts.append(EndpointDrift(endpoint=name, stack_name=stack_name(place, name), findings=findings))
     checks = (
         *instance_checks(needs_of(locked.deployments), locked.environment, clients.account),
@@ -299,12 +339,14 @@ def check_drift(locked: Locked, clients: DriftClients, *, now: datetime, most_da
     )
 
 
-def _endpoint_drift(deployment: Deployment, clients: DriftClients, *, now: datetime, most_days: float) -> EndpointDrift:
+def _endpoint_drift(
+    deployment: Deployment, clients: DriftClients, awaiting: tuple[Finding, ...], *, now: datetime, most_days: float
+) -> EndpointDrift:
     drift = EndpointDrift(
         endpoint=deployment.endpoint.name,
         stack_name=deployment.stack_name,
         plan_digest=deployment.plan.digest,
-        findings=tuple(_image_findings(deployment)),
+        findings=(*_image_findings(deployment), *awaiting),
     )
     try:
         stack = describe_stack(deployment.stack_name, clients.stacks)
@@ -324,6 +366,11 @@ def _endpoint_drift(deployment: Deployment, clients: DriftClients, *, now: datet
         fields, because = _findings_of(lambda: tuple(live_findings(deployment, stack, _reader(clients))))
         if fields is None:
             drift = replace(drift, unreadable=(*drift.unreadable, f"live endpoint: {because}"))
+        elif awaiting:
+            # The spec is that of the plan to come: what it decides without the plan says nothing of what is deployed.
+            drift = _with(drift, tuple(each for each in fields if each.field not in _OF_THE_SPEC))
+            because = f"{', '.join(_OF_THE_SPEC)}: the spec that decides them awaits its promotion"
+            drift = replace(drift, unreadable=(*drift.unreadable, because))
         else:
             drift = _with(drift, fields)
     else:

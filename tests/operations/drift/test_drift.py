@@ -239,6 +239,20 @@ def test_what_was_changed_by_hand_is_told_field_by_field() -> None:
     ]
 
 
+def test_what_awaits_a_promotion_is_compared_as_far_as_its_plan_tells() -> None:
+    live = Live(instance_type="ml.g5.12xlarge", copies=5, config="0123456789abcdef")
+    pending = Finding("SEA402", Place(field="lock"), "the spec changed after planning", severity="note")
+    (drift,) = checked(live, locked(awaiting={"chat": (pending,)})).endpoints
+    assert told(drift.findings) == [
+        ("SEA402", "note", "lock", "the spec changed after planning"),
+        ("SEA432", "warning", "instance type", "ml.g5.12xlarge, expected ml.g5.2xlarge"),
+    ]
+    assert drift.unreadable == (
+        "container configuration, least instances, most instances, copies, instances: the spec that decides them "
+        "awaits its promotion",
+    )
+
+
 @dataclass
 class Single(Live):
     """An endpoint whose variants have their models; the second one runs another image."""
