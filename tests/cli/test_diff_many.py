@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import yaml
 
 from tests.cli.conftest import REPOSITORY
 from tests.cli.test_diff import GIT, git
@@ -156,6 +157,42 @@ def test_new_removed_and_never_locked_endpoints(seatrial: Seatrial, repository: 
     assert read["unlocked"] == ["endpoints/second.yaml"]
     assert {one["action"] for one in read["endpoints"][0]["resources"]} == {"created"}
     assert [one["resources"] for one in read["endpoints"] if one["change"] == "removed"] == [[], []]
+
+
+def test_a_renamed_endpoint_is_another_one_and_a_renamed_file_is_not(seatrial: Seatrial, repository: Path) -> None:
+    folder = repository / "endpoints"
+    for suffix in (".yaml", ".lock.json"):
+        (folder / f"falcon-40b{suffix}").rename(folder / f"bird{suffix}")
+    assert document(seatrial, "-e", "prod")["endpoints"] == []
+    (folder / "bird.lock.json").unlink()
+    edit(folder / "bird.yaml", "name: falcon-40b", "name: bird")
+    assert seatrial("plan", "endpoints/bird.yaml", "-e", "prod", "--write").returncode == 0
+    read = document(seatrial, "-e", "prod")
+    assert [(one["endpoint"], one["change"], one["renamed"]) for one in read["endpoints"]] == [
+        ("bird", "new", "falcon-40b"),
+        ("falcon-40b", "removed", "bird"),
+    ]
+    shown = seatrial("diff", "--base", "HEAD", "-e", "prod", env=GIT).stdout
+    assert "bird in prod: new, renamed from falcon-40b; " in shown
+    assert "A new stack is made of the same spec; that of falcon-40b stays deployed until it is deleted." in shown
+    assert "falcon-40b in prod: removed, renamed to bird; stays deployed until its stack is deleted" in shown
+
+
+def test_looser_rails_come_first_and_licences_are_told(seatrial: Seatrial, repository: Path) -> None:
+    place = repository / "environments" / "prod.yaml"
+    place.write_text(place.read_text() + "network: {isolated: false}\n")
+    rails = yaml.safe_load(place.read_text())
+    rails["guard_rails"] = {**rails.get("guard_rails", {}), "licences": ["apache-2.0", "llama2"]}
+    place.write_text(yaml.safe_dump(rails))
+    git(repository, "commit", "--quiet", "-am", "rails")
+    rails["guard_rails"]["licences"] = ["apache-2.0", "llama2", "mit"]
+    place.write_text(yaml.safe_dump(rails))
+    edit(repository / LLAMA, "hub_id: meta-llama/Llama-2-7b-chat-hf", "hub_id: mistralai/Mistral-7B-Instruct-v0.3")
+    lines = seatrial("diff", "--base", "HEAD", "-e", "prod", "--format", "markdown", env=GIT).stdout.splitlines()
+    first = next(line for line in lines[1:] if line)
+    assert first.startswith("Looser guard rails in prod: licences")
+    assert '"mit"' in first
+    assert "Licence llama2 → apache-2.0: llama-2-7b-chat in prod." in lines
 
 
 def test_a_comment_on_a_small_change(seatrial: Seatrial, repository: Path) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
 import pytest
 
-from seatrial.operations.review.changes import findings
+from seatrial.operations.review.changes import findings, loosened_rails
 from seatrial.operations.review.review import Review
 from seatrial.operations.review.side import (
     EndpointPlace,
@@ -19,6 +20,7 @@ from seatrial.operations.review.side import (
 )
 from seatrial.operations.review.writers import review_markdown
 from seatrial.planner.planner import make_plan
+from seatrial.specs.environment import EnvironmentSpec
 from seatrial.specs.load import load_spec, with_recipe
 from seatrial.specs.recipe import parse_recipe
 
@@ -101,3 +103,51 @@ def test_what_is_compiled_anew_is_told() -> None:
     assert findings(EndpointState(plan=plan), EndpointState(plan=plan))[0] == ()
     assert "compiled artifacts are made again" in told.message
     assert told.message.startswith("The sequence length changes from ")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "looser"),
+    [
+        ({"max_copies": 4}, {"max_copies": 8}, ["max_copies"]),
+        ({"max_copies": 8}, {"max_copies": 4}, []),
+        ({"usd_per_hour": 5}, {}, ["usd_per_hour"]),
+        ({}, {"usd_per_hour": 5}, []),
+        ({"models": ["a/*"]}, {"models": ["a/b"]}, []),
+        ({"models": ["a/b"]}, {"models": ["a/*"]}, ["models"]),
+        ({"models": ["a/b"]}, {}, ["code", "models"]),
+        ({"required_tags": ["team", "stage"]}, {"required_tags": ["team"]}, ["required_tags"]),
+        ({"required_tags": ["team"]}, {"required_tags": ["team", "stage"]}, []),
+        ({"trial_mode": "rollback"}, {"trial_mode": "report"}, ["confidence", "on_inconclusive", "requests", "mode"]),
+        ({"trial": {"confidence": 0.9}}, {"trial": {"confidence": 0.5}}, ["confidence"]),
+        ({"slo": {"output_tok_s": 90}}, {"slo": {"output_tok_s": 100, "error_rate": 0.1}}, []),
+        ({"slo": {"ttft_ms": {"p95": 90}}}, {"slo": {"ttft_ms": {"p95": 99}}}, ["p95"]),
+        ({}, {"ssm_access": "allowed"}, ["ssm_access"]),
+        ({"engines": ["lmi"]}, {"engines": ["lmi", "vllm"], "extra": ["plugins"]}, ["engines", "extra"]),
+    ],
+)
+def test_what_a_guard_rail_no_longer_asks_is_looser(
+    old: dict[str, object], new: dict[str, object], looser: list[str]
+) -> None:
+    before, after = (
+        EnvironmentSpec.model_validate_json(json.dumps({"name": "dev", "region": "us-east-1", "guard_rails": rails}))
+        for rails in (old, new)
+    )
+    fields = [change.field for change in loosened_rails(before, after)]
+    assert len(fields) >= len(looser)
+    assert all(any(word in field for field in fields) for word in looser)
+    assert bool(fields) is bool(looser)
+
+
+def test_what_protects_beside_the_guard_rails_counts_too() -> None:
+    place = {"name": "prod", "region": "us-east-1", "network": {"isolated": True}}
+    promotion = {"source": "dev", "required": True, "approval": "manual"}
+    boundary = {"permissions_boundary": "arn:aws:iam::123456789012:policy/b"}
+    strict = EnvironmentSpec.model_validate({**place, "promotion": promotion, "security": boundary})
+    loose = EnvironmentSpec.model_validate({"name": "prod", "region": "us-east-1"})
+    assert [change.field for change in loosened_rails(strict, loose)] == [
+        "network.isolated",
+        "promotion.approval",
+        "promotion.required",
+        "security.permissions_boundary",
+    ]
+    assert loosened_rails(loose, strict) == ()

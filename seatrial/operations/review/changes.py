@@ -5,10 +5,12 @@ from __future__ import annotations
 import difflib
 import json
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from seatrial.engines.rendered import rendered_files
 from seatrial.locks.changes import compiled_anew
+from seatrial.specs.guardrails.checks import loaded_things
 from seatrial.specs.prices import region_document
 from seatrial_base.findings import Finding, Place
 from seatrial_base.frozen_model import digest
@@ -20,9 +22,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from seatrial.operations.review.side import EndpointState
+    from seatrial.specs.environment import EnvironmentSpec
     from seatrial.specs.load import LoadedSpec
 
 CONTEXT_LINES = 1
+_LEAST = ("trial.confidence", "trial.requests_per_concurrency", "slo.output_tok_s")
+"""The guard rails whose number is the least that is allowed; every other number is the most."""
+_STRICT = {"rollback": 3, "refused": 2, "report": 2, "pinned": 1, "fail": 1, "manual": 1, "true": 1}
+"""How much a word of a guard rail asks; any other word, or none, asks nothing."""
 PROPERTIES, ENVIRONMENT = "serving.properties", "container.env"
 """The files that hold a container's options; the first of them that there is holds all of them."""
 
@@ -63,6 +70,68 @@ def differing_fields(before: Mapping[str, str], after: Mapping[str, str]) -> tup
     return tuple(
         FieldChange(name, before.get(name), after.get(name)) for name in names if before.get(name) != after.get(name)
     )
+
+
+def licence_changes(old: LoadedSpec | None, new: LoadedSpec | None) -> tuple[FieldChange, ...]:
+    """Return the licences of models and drafts that differ, each as text; all of what is new."""
+    before, after = (dict(_licences(side)) if side is not None else {} for side in (old, new))
+    return tuple(change for change in differing_fields(before, after) if change.new is not None)
+
+
+def _licences(loaded: LoadedSpec) -> Iterator[tuple[str, str]]:
+    for each in loaded_things(loaded.endpoint, loaded.environment.region, loaded.path.parent):
+        if each.kind in {"model", "draft"}:
+            # The field names of a model differ by its source: a model that moves to S3 keeps its licence.
+            yield "model" if each.kind == "model" else ".".join(map(str, each.path)), each.licence or "unknown"
+
+
+def loosened_rails(old: EnvironmentSpec, new: EnvironmentSpec) -> tuple[FieldChange, ...]:
+    """Return what an environment asked of its endpoints and asks no more, or less of."""
+    before, after = (dict(_asked(each)) for each in (old, new))
+    return tuple(
+        change
+        for change in differing_fields(before, after)
+        if _is_looser(change.field, json.loads(change.old or "null"), json.loads(change.new or "null"))
+    )
+
+
+def _asked(environment: EnvironmentSpec) -> Iterator[tuple[str, str]]:
+    rails, promotion = environment.guard_rails, environment.promotion
+    listed = rails.models is not None or rails.licences is not None
+    # What a rail is by default depends on others, and its removal is no change then.
+    stated = {
+        **rails.model_dump(mode="json"),
+        "code": rails.code or ("refused" if listed else None),
+        "images": [] if rails.images is None and rails.judges_what_is_loaded else rails.images,
+        "trial": rails.required_trial.model_dump(mode="json"),
+    }
+    yield from flat_fields("", stated)
+    for name, value in (
+        ("promotion.required", promotion.required),
+        ("promotion.max_age_days", promotion.max_age_days),
+        ("promotion.approval", promotion.approval),
+        ("network.isolated", environment.network.isolated),
+        ("security.permissions_boundary", environment.security.permissions_boundary),
+    ):
+        yield name, json.dumps(value)
+
+
+def _is_looser(name: str, old: object, new: object) -> bool:
+    if isinstance(old, list) or isinstance(new, list):
+        if name == "required_tags":
+            return isinstance(old, list) and not set(old) <= set(new if isinstance(new, list) else ())
+        # A pattern is no looser where one of before has all that it has.
+        patterns = [str(each) for each in old] if isinstance(old, list) else ["*"]
+        added = [str(each) for each in new] if isinstance(new, list) else ["*"]
+        return any(not any(fnmatchcase(each, pattern) for pattern in patterns) for each in added)
+    numbers = [each for each in (old, new) if isinstance(each, int | float) and not isinstance(each, bool)]
+    if not numbers:
+        words = [each if isinstance(each, str) else json.dumps(each) for each in (old, new)]
+        is_removed = name == "security.permissions_boundary" and old is not None and new is None
+        return is_removed or _STRICT.get(words[0], 0) > _STRICT.get(words[1], 0)
+    if old is None or new is None:
+        return new is None
+    return numbers[1] < numbers[0] if name in _LEAST else numbers[1] > numbers[0]
 
 
 def _fields(loaded: LoadedSpec) -> Iterator[tuple[str, str]]:

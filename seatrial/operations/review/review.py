@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from seatrial.deployment.load import name_problems
@@ -27,6 +28,8 @@ from seatrial.operations.review.changes import (
     file_changes,
     findings,
     flat_fields,
+    licence_changes,
+    loosened_rails,
 )
 from seatrial.operations.review.side import (
     PRODUCTS,
@@ -45,7 +48,7 @@ from seatrial.operations.review.side import (
 )
 from seatrial.operations.synthesis import SideTemplates, synthesize_both
 from seatrial.operations.template_diff import diff_templates
-from seatrial.specs.load import environment_names
+from seatrial.specs.load import environment_names, load_environment
 from seatrial.specs.yaml_source import read_source
 from seatrial_base.errors import SeatrialError, SpecError
 from seatrial_base.files import follow_links
@@ -298,6 +301,8 @@ class EndpointReview:
         findings: Of the checkout alone.
         known_findings: Of the base too.
         is_size: It is a size of a product: a version of it is launched, and no stack of the app deploys it.
+        licences: Of its models and drafts, those that differ; all of what is new.
+        renamed: The name of the removed or new endpoint that has the same spec; empty without one.
     """
 
     place: EndpointPlace
@@ -311,6 +316,8 @@ class EndpointReview:
     findings: tuple[Finding, ...]
     known_findings: tuple[Finding, ...]
     is_size: bool = False
+    licences: tuple[FieldChange, ...] = ()
+    renamed: str = ""
 
     @property
     def plans(self) -> tuple[Plan | None, Plan | None]:
@@ -371,6 +378,7 @@ class Review:
         products: The products that change.
         compared: Endpoints and environments of both sides, those that do not change included.
         ahead: Commits that the base has and the checkout lacks: what they change is compared backwards.
+        loosened: What an environment asked of its endpoints and asks less of, or no more, by environment.
     """
 
     endpoints: tuple[EndpointReview, ...]
@@ -380,11 +388,12 @@ class Review:
     products: tuple[ProductReview, ...]
     compared: int
     ahead: int = 0
+    loosened: Mapping[str, tuple[FieldChange, ...]] = field(default_factory=dict)
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing changes."""
-        return not (self.endpoints or self.services or self.unlocked or self.products)
+        return not (self.endpoints or self.services or self.unlocked or self.products or self.loosened)
 
     @property
     def refused(self) -> tuple[Finding, ...]:
@@ -406,10 +415,18 @@ def make_review(
     some = [place for place in every if place in touched and selection.holds(place)]
     before = {place: endpoint_state(old, place) for place in some if place in known[0]}
     after = _checked({place: endpoint_state(new, place) for place in some if place in known[1]}, new)
+    origins, renamed = _renames(before, after)
     # Synthesis takes most of the time: equal deployments by equal code have equal templates, and are left out.
-    wanted = _wanted(before, after, is_code_changed=is_code_changed(new, paths))
+    wanted = _wanted(before, after, origins, is_code_changed=is_code_changed(new, paths))
     templates = synthesize_both((old, new), wanted, folder)
-    reviews = (_endpoint_review(place, before.get(place), after.get(place), templates) for place in some)
+    reviews = (
+        replace(
+            _endpoint_review(place, before.get(origins.get(place, place)), after.get(place), templates, origins),
+            renamed=renamed.get(place, ""),
+        )
+        for place in some
+        if place not in origins.values()
+    )
     changed_reviews = tuple(review for review in reviews if not review.is_empty)
     changed = {review.place.environment for review in changed_reviews}
     moved_places = {review.place.environment for review in changed_reviews if review.is_moved}
@@ -424,7 +441,49 @@ def make_review(
         ),
         products=_products(old, new, paths, selection),
         compared=sum(1 for place in every if selection.holds(place)),
+        loosened=_loosened(old, new, selection),
     )
+
+
+def _renames(before: States, after: States) -> tuple[dict[EndpointPlace, EndpointPlace], dict[EndpointPlace, str]]:
+    """Return where the spec of a new place was before, and the other name of what has another name.
+
+    A file that is renamed keeps its endpoint and its stack, as these have the name that the spec says. An endpoint with
+    another name is another one: nothing of the old one is renamed.
+    """
+    origins: dict[EndpointPlace, EndpointPlace] = {}
+    renamed: dict[EndpointPlace, str] = {}
+    gone = [(place, side.loaded) for place, side in before.items() if place not in after and side.loaded is not None]
+    for place, side in after.items():
+        if place in before or side.loaded is None:
+            continue
+        mine = side.loaded.document.data
+        for other, spec in gone:
+            if other.environment != place.environment or other in origins.values() or other in renamed:
+                continue
+            theirs = spec.document.data
+            if spec.endpoint.name == side.loaded.endpoint.name:
+                origins[place] = other
+                break
+            if {**theirs, "name": None} == {**mine, "name": None}:
+                renamed[place], renamed[other] = spec.endpoint.name, side.loaded.endpoint.name
+                break
+    return origins, renamed
+
+
+def _loosened(old: RepositorySide, new: RepositorySide, selection: Selection) -> dict[str, tuple[FieldChange, ...]]:
+    """Return what each environment asks less of; one that a side lacks, or that is wrong, is told elsewhere."""
+    loosened: dict[str, tuple[FieldChange, ...]] = {}
+    for name in environment_names(new.environments):
+        if selection.environments and name not in selection.environments:
+            continue
+        try:
+            sides = [load_environment(side.environments, name) for side in (old, new)]
+        except SeatrialError:
+            continue
+        if changes := loosened_rails(*sides):
+            loosened[name] = changes
+    return loosened
 
 
 def _products(
@@ -483,19 +542,20 @@ def _checked(states: States, side: RepositorySide) -> States:
 
 
 def _wanted(
-    before: States, after: States, *, is_code_changed: bool
+    before: States, after: States, origins: Mapping[EndpointPlace, EndpointPlace], *, is_code_changed: bool
 ) -> tuple[dict[EndpointPlace, Deployment], dict[EndpointPlace, Deployment]]:
     """Return what must be synthesized of both sides: the same code makes the same template of equal deployments."""
     old: dict[EndpointPlace, Deployment] = {}
     new: dict[EndpointPlace, Deployment] = {}
     for place, state in after.items():
-        former = before.get(place)
+        origin = origins.get(place, place)
+        former = before.get(origin)
         if state.deployment is None or (former is not None and former.deployment is None):
             continue
         if former is None or is_code_changed or former.deployment != state.deployment:
             new[place] = state.deployment
             if former is not None and former.deployment is not None:
-                old[place] = former.deployment
+                old[origin] = former.deployment
     return old, new
 
 
@@ -504,6 +564,7 @@ def _endpoint_review(
     before: EndpointState | None,
     after: EndpointState | None,
     templates: tuple[SideTemplates, SideTemplates],
+    origins: Mapping[EndpointPlace, EndpointPlace] = MappingProxyType({}),
 ) -> EndpointReview:
     loaded = [None if state is None else state.loaded for state in (before, after)]
     fresh, known = findings(before, after)
@@ -515,9 +576,10 @@ def _endpoint_review(
         spec=field_changes(*loaded),
         plan=_decisions(before, after),
         files=file_changes(before, after) if after is not None and before is not None else (),
-        consequences=_consequences(place, before, after, templates),
+        consequences=_consequences((origins.get(place, place), place), before, after, templates),
         findings=fresh,
         known_findings=known,
+        licences=licence_changes(*loaded) if before is None or loaded[0] is not None else (),
     )
 
 
@@ -530,7 +592,7 @@ def _decisions(before: EndpointState | None, after: EndpointState | None) -> tup
 
 
 def _consequences(
-    place: EndpointPlace,
+    places: tuple[EndpointPlace, EndpointPlace],
     before: EndpointState | None,
     after: EndpointState | None,
     templates: tuple[SideTemplates, SideTemplates],
@@ -538,7 +600,7 @@ def _consequences(
     """Return what CloudFormation does; an app without the stack does not delete it."""
     if after is None or after.deployment is None or (before is not None and before.deployment is None):
         return None
-    old, new = (side.endpoints.get(place, EMPTY) for side in templates)
+    old, new = (side.endpoints.get(place, EMPTY) for side, place in zip(templates, places, strict=True))
     former = None if before is None else before.deployment
     if former is not None and is_elsewhere(former, after.deployment):
         old = EMPTY

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     CostName = Literal["usd_per_hour", "usd_per_million_output_tokens", "blended_usd_per_million_tokens"]
 
 MOST_PROPERTIES: Final = 8
+_MOST_PLACES: Final = 5
 PREFLIGHT: Final = "`seatrial preflight` checks that the account's quotas are large enough."
 UNTOUCHED: Final = "No copy that serves is started, stopped or moved."
 NOTHING: Final = "No endpoint changes."
@@ -156,7 +157,8 @@ class EndpointView:
         """Its parts that change."""
         review = self.review
         if review.change != "changed":
-            return review.change
+            renamed = f", renamed {'from' if review.change == 'new' else 'to'} {review.renamed}"
+            return f"{review.change}{renamed if review.renamed else ''}"
         if review.is_moved:
             return f"moved from {_location(review.before)} to {_location(review.after)}"
         update = review.consequences
@@ -196,8 +198,9 @@ class EndpointView:
         """Why the resources are not compared, or what becomes of the old stack of what moves; empty without either."""
         review = self.review
         if review.consequences is not None:
-            moved = f"It is deployed again. The stack in {_location(review.before)} stays deployed until it is deleted."
-            return moved if review.is_moved else ""
+            beside = f"the stack in {_location(review.before)}" if review.is_moved else f"that of {review.renamed}"
+            again = f"A new stack is made of the same spec; {beside} stays deployed until it is deleted."
+            return again if review.is_moved or review.renamed else ""
         if review.is_size:
             return ""
         if review.after is None:
@@ -332,13 +335,34 @@ def review_headlines(review: Review, base: str) -> Iterator[str]:
         yield f"{NOTHING} {compared} compared."
     else:
         products = f" Products that change: {len(review.products)}." if review.products else ""
+        yield from _looser_rails(review)
         yield f"{counted(len(review.endpoints), 'change')} in {compared}.{products}"
+        yield from _licences(review)
         yield from _hourly_totals(review)
     if review.ahead:
         yield (
             f"{base} has {counted(review.ahead, 'commit')} that this checkout lacks; what they change is shown "
             f"backwards. Give {base}{MERGE_BASE} (with three dots) to compare with the merge base."
         )
+
+
+def _looser_rails(review: Review) -> Iterator[str]:
+    for environment, changes in review.loosened.items():
+        words = (f"{each.field} {each.old or 'none'} → {each.new or 'none'}" for each in changes)
+        yield f"Looser guard rails in {environment}: {'; '.join(words).replace('null', 'none')}."
+
+
+def _licences(review: Review) -> Iterator[str]:
+    """Yield each licence that is new or another, with the models that have it."""
+    models: dict[str, list[str]] = {}
+    for each in review.endpoints:
+        for change in each.licences:
+            whose = f"{each.place.endpoint} in {each.place.environment}"
+            of = "" if change.field == "model" else f" ({change.field})"
+            models.setdefault(" → ".join(filter(None, (change.old, change.new))), []).append(f"{whose}{of}")
+    for licence, places in models.items():
+        more = f" and {len(places) - _MOST_PLACES} more" if len(places) > _MOST_PLACES else ""
+        yield f"Licence {licence}: {', '.join(places[:_MOST_PLACES])}{more}."
 
 
 def _hourly_totals(review: Review) -> Iterator[str]:

@@ -426,6 +426,7 @@ def review_document(review: Review, *, base: str) -> dict[str, object]:
         "is_empty": review.is_empty,
         "compared": review.compared,
         "base_commits_ahead": review.ahead,
+        "loosened": {name: [asdict(change) for change in changes] for name, changes in review.loosened.items()},
         "endpoints": [_endpoint(endpoint) for endpoint in review.endpoints],
         "services": [
             {
@@ -461,6 +462,8 @@ def _endpoint(review: EndpointReview) -> dict[str, object]:
         "change": review.change,
         "is_blocked": review.is_blocked,
         "is_moved": review.is_moved,
+        "renamed": review.renamed,
+        "licences": [asdict(change) for change in review.licences],
         "risk": None if update is None else update.risk,
         "touches_copies": None if update is None else update.touches_copies,
         "spec": [asdict(field) for field in review.spec],
