@@ -278,11 +278,16 @@ def load_environment(environments: Path, name: str) -> EnvironmentSpec:
 
 
 def environments_of(spec: Path) -> Path:
-    """Return the folder of environments of a spec: `environments` next to it, else beside its folder."""
-    beside = spec.parent / ENVIRONMENTS
-    if kind_of(beside) == "folder":
-        return beside
-    folder = follow_links(spec).parent.parent / ENVIRONMENTS
+    """Return the folder of environments of a spec: that of its app, else `environments` next to it or its folder."""
+    beside, root = spec.parent / ENVIRONMENTS, spec.absolute().parent.parent
+    # Synthesis reads the app's environments. So those that a change puts next to a spec, or to what a spec is a link
+    # to, do not count before them.
+    folder = root / ENVIRONMENTS
+    if not ((root / "cdk.json").is_file() and kind_of(folder) == "folder"):
+        if kind_of(beside) == "folder":
+            return beside
+        if kind_of(folder) != "folder":
+            folder = follow_links(spec).parent.parent / ENVIRONMENTS
     return folder if spec.is_absolute() else Path(os.path.relpath(folder))
 
 

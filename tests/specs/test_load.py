@@ -6,7 +6,7 @@ from typing import Protocol
 import pytest
 
 from seatrial.specs import shapes
-from seatrial.specs.load import environment_names, load_environment, load_spec
+from seatrial.specs.load import environment_names, environments_of, load_environment, load_spec
 from seatrial.specs.yaml_source import read_source, yaml_text
 from seatrial_base.errors import SpecError
 
@@ -562,3 +562,17 @@ def test_a_text_that_looks_like_a_number_is_written_as_text(text: str, tmp_path:
     file = tmp_path / "a.yaml"
     file.write_text(yaml_text({"tags": {"run": text}, "ratio": 1e-05}))
     assert read_source(file).data == {"tags": {"run": text}, "ratio": 1e-05}
+
+
+def test_environments_are_those_that_synthesis_reads(tmp_path: Path) -> None:
+    app, lax = tmp_path / "app", tmp_path / "lax"
+    for folder in (app / "endpoints" / "environments", app / "environments", lax / "environments", lax / "endpoints"):
+        folder.mkdir(parents=True)
+    (lax / "endpoints" / "chat.yaml").touch()
+    (app / "endpoints" / "link.yaml").symlink_to(lax / "endpoints" / "chat.yaml")
+    (tmp_path / "link.yaml").symlink_to(lax / "endpoints" / "chat.yaml")
+    assert environments_of(app / "endpoints" / "chat.yaml") == app / "endpoints" / "environments"
+    (app / "cdk.json").touch()
+    for name in ("chat", "link"):
+        assert environments_of(app / "endpoints" / f"{name}.yaml") == app / "environments"
+    assert environments_of(tmp_path / "link.yaml") == lax / "environments"
