@@ -41,14 +41,15 @@ def validate_products(
 
     Exit 2 with an error, 1 with a warning.
     """
-    from seatrial.deployment.published import forbidden_versions
+    from seatrial.deployment.published import edited_versions, forbidden_versions
 
     with problems_in(output_format, "products validate") as problems:
         products = _loaded(files, environments)
         # A version that teams may launch must keep the guard rails of today, not those of its publication.
         offered = [(product, name) for product in products for name in product.product.environments]
-        if forbidden := [problem for pair in offered for problem in forbidden_versions(*pair)]:
-            raise SpecError(forbidden)
+        checks = (edited_versions, forbidden_versions)
+        if wrong := [problem for pair in offered for check in checks for problem in check(*pair)]:
+            raise SpecError(wrong)
         for loaded in products:
             typer.echo(f"{loaded.path.as_posix()}: valid", err=output_format != "text")
             problems.extend(loaded.warnings)

@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING
 
 from seatrial.deployment.load import deployment_of
 from seatrial.specs.load import LoadedSpec, environment_names, load_environment, load_source, ordered, validated
-from seatrial.specs.product import ProductSpec, principal_warnings, product_problems, size_source, written_field
+from seatrial.specs.product import (
+    ProductSpec,
+    chosen_tags,
+    principal_warnings,
+    product_problems,
+    size_source,
+    written_field,
+)
 from seatrial.specs.yaml_source import Document, YamlSource, file_problems, read_source, secret_values
 from seatrial_base.errors import SeatrialError, SpecError
 from seatrial_base.findings import Finding, Place
@@ -93,17 +100,27 @@ def _load_sizes(
 ) -> tuple[dict[tuple[str, str], LoadedSpec], list[Finding]]:
     sizes: dict[tuple[str, str], LoadedSpec] = {}
     problems: list[Finding] = []
+    chosen = chosen_tags(product.parameters)
     for environment in product.environments:
         for size in product.sizes:
             try:
                 spec = path.parent / product.name / f"{size}.yaml"
-                loaded = load_source(size_source(source, size), spec, environment, environments=environments)
+                written = size_source(source, size)
+                loaded = load_source(written, spec, environment, environments=environments, chosen=chosen)
             except SpecError as error:
                 problems += _as_written(error.problems, source, size)
             else:
-                problems += _as_written(_job_problems(loaded), source, size)
+                problems += _as_written((*_job_problems(loaded), *_tag_problems(loaded, chosen)), source, size)
                 sizes[environment, size] = loaded
     return sizes, list(dict.fromkeys(problems))
+
+
+def _tag_problems(loaded: LoadedSpec, chosen: Iterable[str]) -> Iterator[Finding]:
+    """Yield tags that would stand in place of what a team chooses: what it launches would be under another name."""
+    for key in chosen:
+        if key in loaded.endpoint.tags:
+            message = f"a launch chooses the tag {key}, and this one would stand in its place"
+            yield loaded.problem(("tags", key), "SEA593", message, "leave it out: required_tags count it as given")
 
 
 def _job_problems(loaded: LoadedSpec) -> Iterator[Finding]:

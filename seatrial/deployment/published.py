@@ -23,6 +23,7 @@ from seatrial.locks.guard_rails import created_problems
 from seatrial.specs.endpoint import EndpointSpec
 from seatrial.specs.guardrails.checks import guard_rail_problems
 from seatrial.specs.guardrails.limits import GuardRails
+from seatrial.specs.product import chosen_tags
 from seatrial.specs.yaml_source import Document
 from seatrial_base.errors import SpecError
 from seatrial_base.files import read_text
@@ -79,9 +80,7 @@ def published_versions(loaded: LoadedProduct, environment: str) -> tuple[Publish
     versions = _versions(loaded, environment)
     if loaded.product.version not in {each.version for each in versions}:
         raise unpublished_version(loaded, environment)
-    edited = [problem for each in versions if (problem := _edited(each.template)) is not None]
-    problems = [*(each for error in edited for each in error.problems), *forbidden_versions(loaded, environment)]
-    if problems:
+    if problems := [*edited_versions(loaded, environment), *forbidden_versions(loaded, environment)]:
         raise SpecError(problems)
     return versions
 
@@ -93,6 +92,13 @@ def forbidden_versions(loaded: LoadedProduct, environment: str) -> Iterator[Find
             digest_of_source = str(_seal(_template(each.template)).get(MADE_FROM))
             offered = OfferedVersion(each.version, source_path(each.template), digest_of_source)
             yield from forbidden_version(loaded, environment, offered)
+
+
+def edited_versions(loaded: LoadedProduct, environment: str) -> Iterator[Finding]:
+    """Yield each published template of a product that is not what was published: SEA498."""
+    for each in _versions(loaded, environment):
+        if (error := _edited(each.template)) is not None:
+            yield from error.problems
 
 
 def _versions(loaded: LoadedProduct, environment: str) -> tuple[PublishedVersion, ...]:
@@ -319,7 +325,8 @@ def _broken(loaded: LoadedProduct, place: LoadedSpec, offered: OfferedVersion) -
         spec = replace(place, endpoint=endpoint, document=document, config_file=None, calibration_json=None)
         if runs_others(spec):
             raise _NotJudgedError(f"size {size} runs other specs")
-        by_itself = tuple(guard_rail_problems(endpoint, spec.environment, document, spec.place))
+        chosen = chosen_tags(loaded.product.parameters)
+        by_itself = tuple(guard_rail_problems(endpoint, spec.environment, document, spec.place, chosen))
         yield from ((size, each) for each in by_itself or created_problems(plan, spec))
 
 

@@ -73,7 +73,9 @@ def render_plan(
     project = repository_root(loaded.path) / "serving_templates"
     own = templates or (project if project.is_dir() else None)
     rendered = _rendered(loaded, plan, source, form, own)
-    if own is not None and loaded.environment.guard_rails.judges_what_is_loaded:
+    rails = loaded.environment.guard_rails
+    pins = rails.remote_code != "allowed" or rails.revisions == "pinned"
+    if own is not None and (rails.judges_what_is_loaded or pins):
         # Seatrial's own options were judged with the spec; only what the team's templates add or change is left to
         # judge.
         plain = _options(_rendered(loaded, plan, source, form, None))

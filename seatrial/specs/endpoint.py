@@ -65,6 +65,8 @@ MOST_TAGS = 49  # of each resource but one: `seatrial:environment` is ours
 TagKey = Annotated[str, StringConstraints(pattern=shapes.TAG_TEXT, min_length=1, max_length=128)]
 TagValue = Annotated[str, StringConstraints(pattern=shapes.TAG_TEXT, max_length=256)]
 Tags = Annotated[dict[TagKey, TagValue], Field(max_length=MOST_TAGS)]
+TagPattern = Annotated[str, StringConstraints(pattern=shapes.TAG_PATTERN, min_length=1, max_length=256)]
+TagPatterns = Annotated[tuple[TagPattern, ...], Field(min_length=1)]
 
 
 class ModelShape(FrozenModel):

@@ -12,6 +12,7 @@ from seatrial.specs.endpoint import TagValue
 from seatrial.specs.environment import EnvironmentName
 from seatrial.specs.yaml_source import YamlSource, overlay
 from seatrial_base.frozen_model import FrozenModel
+from seatrial_base.tags import COST_CENTER_TAG, TEAM_TAG
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -86,6 +87,12 @@ class ProductSpec(FrozenModel):
     sizes: Annotated[dict[SizeName, Fields | None], Field(min_length=1, max_length=MOST_SIZES)] = Field(
         description="Sizes by name: fields of the endpoint that differ in this size; null removes a field."
     )
+
+
+def chosen_tags(parameters: ProductParameters) -> dict[str, tuple[str, ...]]:
+    """Return the tags that a launch fills, each with the values that may be chosen; none for any value."""
+    chosen = {TEAM_TAG: parameters.teams or (), COST_CENTER_TAG: parameters.cost_centers}
+    return {key: values for key, values in chosen.items() if values is not None}
 
 
 def size_source(product: YamlSource, size: str) -> YamlSource:

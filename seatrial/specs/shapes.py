@@ -42,6 +42,7 @@ MODEL_PATH = r"^(s3://|/)?[A-Za-z0-9_][A-Za-z0-9_./-]*$"
 ENGINE_VERSION = r"^[A-Za-z0-9][A-Za-z0-9._+-]*$"
 OPTION_NAME = r"^[A-Za-z][A-Za-z0-9_]*$"
 TAG_TEXT = r"^[\w .:/=+@-]*$"  # letters and digits of every language, and what AWS allows beside them
+TAG_PATTERN = r"^[\w .:/=+@*?-]*$"
 MODEL_PATTERN = r"^[A-Za-z0-9_.:/@*?-]+$"  # of hub ids, with `@REVISION` too, S3 URIs, JumpStart ids, ARNs
 IMAGE_PATTERN = r"^[A-Za-z0-9_.:/@*?-]+$"
 SECRET_PATTERN = r"^[A-Za-z0-9/_+=.@:*?-]+$"  # noqa: S105 (the form of a name, no secret)
@@ -89,6 +90,7 @@ HINTS = MappingProxyType(
         ENGINE_VERSION: "as in `seatrial images list`",
         OPTION_NAME: "letters, digits and underscores, without `option.`",
         TAG_TEXT: "letters, digits, spaces and _ . : / = + - @",
+        TAG_PATTERN: "as in search, or team-*",
         IMAGE_PATTERN: "as in 111122223333.dkr.ecr.us-east-1.amazonaws.com/llm/*",
         SECRET_PATTERN: "as in hub/*, or arn:aws:secretsmanager:us-east-1:111122223333:secret:hub/*",
         MODEL_PATTERN: "as in meta-llama/*, s3://bucket/models/* or meta-textgeneration-*",

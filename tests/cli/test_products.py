@@ -54,6 +54,12 @@ def test_a_product_is_checked_planned_published_and_listed(seatrial: Seatrial, t
     assert (published.returncode, published.stdout) == (0, f"{TEMPLATE}\n{SOURCE}\n"), published.stderr
     checked = seatrial("products", "publish", PRODUCT, "--check", folder=team)
     assert (checked.returncode, checked.stdout) == (0, f"{PRODUCT}: lab: 1.0.0: published\n")
+    template = team / "products/chat/versions/1.0.0/lab.template.json"
+    published = template.read_text()
+    template.write_text(published.replace('"4711"', '"4712"'))
+    edited = seatrial("products", "validate", PRODUCT, folder=team)
+    assert (edited.returncode, "SEA498: it is not the template that was published" in edited.stderr) == (2, True)
+    template.write_text(published)
     write_product(team, description="Another chat endpoint.")
     changed = seatrial("products", "publish", PRODUCT, "--check", folder=team)
     assert (changed.returncode, changed.stdout) == (1, f"{PRODUCT}: lab: 1.0.0: changed\n")

@@ -28,9 +28,11 @@ IN_S3 = {"s3_uri": "s3://weights/llama/", "architecture": "meta-llama/Llama-2-7b
 
 
 def problems(folder: Path, lab: dict[str, object] | None = None, **changes: object) -> list[tuple[str, str]]:
-    with pytest.raises(SpecError) as caught:
+    try:
         load_product(write_product(folder, lab=lab, **changes), folder / "environments")
-    return [(problem.rule, problem.field) for problem in caught.value.problems]
+    except SpecError as error:
+        return [(problem.rule, problem.field) for problem in error.problems]
+    return []
 
 
 @pytest.mark.parametrize(
@@ -101,6 +103,30 @@ def test_what_all_sizes_share_is_told_once(tmp_path: Path) -> None:
     endpoint = {**ENDPOINT, "workload": {"input_tokens": 48, "output_tokens": 16, "concurrency": -1}}
     sizes: dict[str, object] = {"small": None, "large": None}
     assert problems(tmp_path, endpoint=endpoint, sizes=sizes) == [("SEA107", "endpoint.workload.concurrency")]
+
+
+RAIL = {"max_copies": 4}
+FIXED: dict[str, object] = {**ENDPOINT, "environments": {"lab": {"tags": {"team": "support"}}}}
+
+
+@pytest.mark.parametrize(
+    ("rails", "changes", "expected"),
+    [
+        ({"required_tags": ["team", "cost-center"]}, {}, []),
+        ({"required_tags": ["stage", "team", "owner"]}, {}, [("SEA111", "tags.owner")]),
+        ({"required_tags": ["cost-center"]}, {"parameters": {}}, [("SEA111", "tags.cost-center")]),
+        ({"tag_values": {"team": ["search"]}}, {}, [("SEA111", "tags.team")]),
+        ({"tag_values": {"team": ["search"]}}, {"parameters": {}}, [("SEA111", "tags.team")]),
+        ({"tag_values": {"team": ["s*"], "cost-center": ["4*"]}}, {}, []),
+        ({}, {"endpoint": {**ENDPOINT, "tags": {"team": "support"}}}, [("SEA593", "endpoint.tags.team")]),
+        ({}, {"endpoint": FIXED}, [("SEA593", "endpoint.environments.lab.tags.team")]),
+        ({}, {"endpoint": {**ENDPOINT, "tags": {"cost-center": "1"}}, "parameters": {}}, []),
+    ],
+)
+def test_what_a_launch_chooses_counts_as_a_tag_and_nothing_replaces_it(
+    tmp_path: Path, rails: dict[str, object], changes: dict[str, object], expected: list[tuple[str, str]]
+) -> None:
+    assert problems(tmp_path, lab={"guard_rails": RAIL | rails}, **changes) == expected
 
 
 def test_an_environment_overrides_what_a_size_sets(tmp_path: Path) -> None:

@@ -134,20 +134,25 @@ def test_a_folder_that_is_missing_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "allowed"),
+    ("rail", "line", "allowed"),
     [
-        ("option.model_id=evil/model", False),
-        ("option.tokenizer=evil/tokens", False),
-        ("option.entryPoint=evil.py", False),
-        ("option.of_tomorrow=evil/model", False),
-        ("option.gpu_memory_utilization=0.8", True),
-        ("option.tokenizer=Qwen/tokens", True),
+        ("models: [Qwen/*]", "option.model_id=evil/model", False),
+        ("models: [Qwen/*]", "option.tokenizer=evil/tokens", False),
+        ("models: [Qwen/*]", "option.entryPoint=evil.py", False),
+        ("models: [Qwen/*]", "option.of_tomorrow=evil/model", False),
+        ("models: [Qwen/*]", "option.gpu_memory_utilization=0.8", True),
+        ("models: [Qwen/*]", "option.tokenizer=Qwen/tokens", True),
+        ("remote_code: refused", "option.trust_remote_code=true", False),
+        ("remote_code: refused", "option.trust_remote_code=false", True),
+        ("revisions: pinned", "option.tokenizer=Qwen/tokens", False),
+        ("revisions: pinned", "option.revision=main", False),
+        ("revisions: pinned", f"option.revision={'1' * 40}", True),
     ],
 )
-def test_a_template_loads_what_the_rails_allow_alone(tmp_path: Path, line: str, *, allowed: bool) -> None:
+def test_a_template_loads_what_the_rails_allow_alone(tmp_path: Path, rail: str, line: str, *, allowed: bool) -> None:
     shutil.copytree(ROOT / "examples/one_endpoint", tmp_path / "project")
     place = tmp_path / "project/environments/dev.yaml"
-    place.write_text(f"{place.read_text()}guard_rails: {{models: [Qwen/*]}}\n")
+    place.write_text(f"{place.read_text()}guard_rails: {{{rail}}}\n")
     properties = ALL_LINES.replace("variables", "properties")
     written(tmp_path / "project/serving_templates", f"# {{{{ header }}}}\n{properties}{line}\n")
     loaded = load_spec(tmp_path / "project/chat.yaml", "dev", environments=tmp_path / "project/environments")

@@ -143,7 +143,12 @@ OPTIONS: Final[dict[str, dict[str, Change]]] = {
         "none": NOTHING,
         "both": Change(
             endpoint={"hosting.ssm_access": True, "hosting.core_dump_s3_uri": "s3://results-of-ours/dumps/"},
-            environment={"guard_rails.ssm_access": "allowed"},
+            environment={
+                "guard_rails.ssm_access": "allowed",
+                "guard_rails.output_targets": ["s3://results-of-ours/*"],
+                "guard_rails.remote_code": "refused",
+                "guard_rails.tag_values": {"team": ["*"]},
+            },
         ),
     },
     "metrics": {"default": NOTHING, "detailed": endpoint(hosting__metrics={"detailed": True, "enhanced": True})},

@@ -39,6 +39,10 @@ COMPONENT = f"""{SPEC}serving:
   overrides: {{lora: {{max_rank: 8, max_adapters: 1}}}}
 """
 IN_S3 = SPEC.replace("hub_id: meta-llama/Llama-2-7b-chat-hf", "s3_uri: s3://b00/m/")
+PINNED = SPEC.replace("hub_id", f"revision: {'4f2b1e0c' * 5}, hub_id")
+REMOTE = SPEC.replace("hub_id", "trust_remote_code: true, hub_id")
+SHARES = "more_models: [other], traffic: [{spec: chat, weight: 3}, {spec: other, weight: 1}]"
+SINGLE = f"{SPEC}trial: {{mode: 'off'}}\nhosting: {{kind: single_model, "
 
 CREATED = [
     ("slo: {output_tok_s: 500}", SPEC, ["slo.output_tok_s"]),
@@ -95,6 +99,37 @@ CREATED = [
     ("trial_mode: rollback", f"{SPEC}trial: {{on_inconclusive: pass}}\n", ["trial.on_inconclusive"]),
     ("trial_mode: rollback", f"{SPEC}trial: {{requests_per_concurrency: 1}}\n", ["trial.requests_per_concurrency"]),
     ("trial_mode: report", f"{SPEC}trial: {{mode: report, confidence: 0}}\n", []),
+    ("tag_values: {stage: [dev]}", f"{SPEC}tags: {{stage: prod, team: a}}\n", ["tags.stage"]),
+    ("tag_values: {stage: [dev], team: [search, 'ads-*']}", f"{SPEC}tags: {{stage: dev, team: ads-1}}\n", []),
+    ("tag_values: {team: [search, 'ads-*']}", f"{SPEC}tags: {{team: Search}}\n", ["tags.team"]),
+    ("tag_values: {team: [search]}", SPEC, []),
+    ("revisions: pinned", SPEC, ["model.hub_id"]),
+    ("revisions: pinned", SPEC.replace("hub_id", "revision: main, hub_id"), ["model.revision"]),
+    ("revisions: pinned", SPEC.replace("hub_id", "revision: 4f2b1e0, hub_id"), ["model.revision"]),
+    ("revisions: pinned", PINNED, []),
+    ("revisions: pinned", IN_S3, []),
+    ("revisions: pinned", PINNED + ADAPTERS, ["serving.overrides.lora.adapters[0].path"]),
+    ("remote_code: refused", REMOTE, ["model.trust_remote_code"]),
+    ("remote_code: refused", SPEC, []),
+    ("remote_code: pinned", REMOTE, ["model.hub_id"]),
+    ("remote_code: pinned", SPEC, []),
+    ("remote_code: pinned", PINNED.replace("hub_id", "trust_remote_code: true, hub_id"), []),
+    ("remote_code: pinned", IN_S3.replace("s3_uri", "trust_remote_code: true, s3_uri"), []),
+    ("router: refused", f"{SPEC}hosting: {{router: true, {SHARES}}}\n", ["hosting.router"]),
+    ("router: allowed", f"{SPEC}hosting: {{router: true, {SHARES}}}\n", []),
+    (
+        "output_targets: ['s3://ours/*']",
+        f"{SINGLE}data_capture: {{s3_uri: 's3://b00/x/'}}}}\n",
+        ["hosting.data_capture.s3_uri"],
+    ),
+    ("output_targets: ['s3://b00/*']", f"{SINGLE}data_capture: {{s3_uri: 's3://b00/x/'}}}}\n", []),
+    ("output_targets: ['s3://ours/*']", f"{SINGLE}core_dump_s3_uri: 's3://b00/x/'}}\n", ["hosting.core_dump_s3_uri"]),
+    (
+        "output_targets: ['s3://ours/*']",
+        f"{SINGLE}asynchronous: {{output_s3_uri: 's3://ours/a/', failure_s3_uri: 's3://b00/x/', error_topic_arn: "
+        "'arn:aws:sns:us-east-1:999999999999:a'}}\n",
+        ["hosting.asynchronous.error_topic_arn", "hosting.asynchronous.failure_s3_uri"],
+    ),
     ("trial: {confidence: 0.5}", f"{SPEC}trial: {{confidence: 0.4, on_inconclusive: pass}}\n", ["trial.confidence"]),
 ]
 """Rails, specs and fields: what is loaded, run or read whatever the model is called, and trials that prove nothing."""
@@ -347,7 +382,6 @@ FOREIGN = "666666666666.dkr.ecr.us-east-1.amazonaws.com/evil:1"
 OWN = "111122223333.dkr.ecr.us-east-1.amazonaws.com/llm/vllm:1"
 OF_AWS = "763104351884.dkr.ecr.us-east-1.amazonaws.com/djl-inference:0.36.0-lmi27.0.0-cu130"
 OF_TGI = "763104351884.dkr.ecr.us-east-1.amazonaws.com/huggingface-pytorch-tgi-inference:2.4.0-tgi2.4.0-gpu-py311"
-SINGLE = f"{SPEC}trial: {{mode: 'off'}}\nhosting: {{kind: single_model, "
 
 
 @pytest.mark.parametrize(

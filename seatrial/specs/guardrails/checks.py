@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, get_args
 
 from seatrial.specs.endpoint import Percentiles
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from seatrial.specs.endpoint import EndpointSpec, ModelSpec
     from seatrial.specs.environment import EnvironmentSpec
     from seatrial.specs.guardrails.fleets import InstanceFleet
+    from seatrial.specs.hosting import HostingSpec
     from seatrial.specs.yaml_source import Document, FieldPath
     from seatrial_lint.engines.engine_options import OptionValue
 
@@ -40,6 +42,7 @@ MOUNT = "/opt/ml/model"
 """Where the model's own files are in a container."""
 EXTRA = ("serving", "overrides", "extra")
 _WORDS = frozenset({"", "auto", "vllm", "none", "true", "false"})  # values that name nothing
+_ON = frozenset({"1", "true", "yes", "on"})
 _TEMPLATES = ("chat_template", "completion_template")  # with braces it is the template itself, else its file
 _NAMES_FILES = frozenset({"a model", "a file, folder or repository", "code"})
 _METHODS = frozenset({"method", "quant_method", "rope_type", "type"})  # of JSON options: words, no names of models
@@ -234,13 +237,20 @@ def set_by(environment: EnvironmentSpec, place: Document, rail: str) -> str:
 
 
 def guard_rail_problems(
-    endpoint: EndpointSpec, environment: EnvironmentSpec, document: Document, place: Document
+    endpoint: EndpointSpec,
+    environment: EnvironmentSpec,
+    document: Document,
+    place: Document,
+    chosen: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
 ) -> Iterator[Finding]:
-    """Yield every guard rail that a spec breaks by itself; the planner keeps those on cost."""
-    rails = _Rails(endpoint, environment, document, place)
+    """Yield every guard rail that a spec breaks by itself; the planner keeps those on cost.
+
+    `chosen`: the tags that the launch of a product fills, each with the values that may be chosen, none for any.
+    """
+    rails = _Rails(endpoint, environment, document, place, chosen)
     for rule in (
         *(rails.sizes, rails.models, rails.revisions, rails.licences, rails.engine, rails.images),
-        *(rails.hub_token, rails.objectives, rails.trial, rails.tags, rails.shells),
+        *(rails.hub_token, rails.objectives, rails.trial, rails.tags, rails.hosting, rails.pins),
     ):
         yield from rule()
     if environment.network.isolated and endpoint.model.hub_id is not None:
@@ -264,9 +274,20 @@ def template_rail_problems(
     """
     rails = environment.guard_rails
     rail = next((name for name in ("models", "licences") if getattr(rails, name) is not None), None)
-    for name, value in options.items() if rail is not None else ():
+    own_things = {
+        name: list(option_things(bare_name(name), value, endpoint.model.hub_id)) for name, value in options.items()
+    }
+    for name, value in options.items():
+        if bare_name(name) == "trust_remote_code" and rails.remote_code != "allowed" and value.lower() in _ON:
+            message = f"it runs the code of the model's repository ({set_by(environment, place, 'remote_code')})"
+            yield Finding(_RULE, Place.at(template, name), message, "set model.trust_remote_code in the spec instead")
+        if rails.revisions == "pinned":
+            for _, moving in _moving(own_things[name]):
+                message = f"{moving} ({set_by(environment, place, 'revisions')})"
+                yield Finding(_RULE, Place.at(template, name), message, _PIN)
+    for name in options if rail is not None else ():
         bare = bare_name(name)
-        for each in option_things(bare, value, endpoint.model.hub_id):
+        for each in own_things[name]:
             if each.kind == "revision":
                 if _is_own(str(each.name), rails.models or ()):
                     continue
@@ -299,6 +320,26 @@ def _is_own(named: str, models: Iterable[str]) -> bool:
     return ".." not in revision and (_OWN.fullmatch(revision) is not None or _matches(named, by_name))
 
 
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+_REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+")
+_PIN = "name a whole commit, 40 hexadecimal digits, or stage the files to S3"
+
+
+def _moving(things: Iterable[LoadedThing]) -> Iterator[tuple[FieldPath, str]]:
+    """Yield each repository of the hub of which another commit may be loaded tomorrow, with its field."""
+    things = tuple(things)
+    revisions = [each for each in things if each.kind == "revision"]
+    named = {str(each.name).rpartition("@")[0] for each in revisions}
+    for each in revisions:
+        repository, _, revision = str(each.name).rpartition("@")
+        if not _COMMIT.fullmatch(revision):
+            yield each.path, f"{revision} of {repository or 'the model'} is no whole commit, so it may move"
+    for each in things:
+        is_of_hub = each.kind not in {"revision", "data"} and _REPOSITORY.fullmatch(each.name or "")
+        if is_of_hub and each.name not in named and each.path[-1] != "jumpstart_id":
+            yield each.path, f"{each.name} has no revision, so what is loaded may change"
+
+
 def _strangers(named: str) -> str:
     repository, _, revision = named.rpartition("@")
     return f"{revision} may be a pull request, which anybody may open, not the work of the owner of {repository}"
@@ -317,9 +358,14 @@ class _Rails:
     """The guard rails of one environment, held against one spec."""
 
     def __init__(
-        self, endpoint: EndpointSpec, environment: EnvironmentSpec, document: Document, place: Document
+        self,
+        endpoint: EndpointSpec,
+        environment: EnvironmentSpec,
+        document: Document,
+        place: Document,
+        chosen: Mapping[str, tuple[str, ...]],
     ) -> None:
-        self._endpoint, self._environment = endpoint, environment
+        self._endpoint, self._environment, self._chosen = endpoint, environment, chosen
         self._document, self._place = document, place
         self._rails = environment.guard_rails
 
@@ -485,12 +531,32 @@ class _Rails:
             path, hint = ("model", "hub_token_secret"), f"allowed: {', '.join(allowed)}"
             yield self._problem(path, "hub_token_secrets", message, hint)
 
-    def shells(self) -> Iterator[Finding]:
-        """Yield a shell in the containers where the environment does not allow it."""
-        if self._endpoint.hosting.ssm_access and self._rails.ssm_access == "refused":
-            message = f"shells in containers are not allowed in {self._environment.name}"
-            hint = f"leave it out, or let {self._place.path} allow it: `ssm_access: allowed` below guard_rails"
-            yield self._problem(("hosting", "ssm_access"), "ssm_access", message, hint)
+    def hosting(self) -> Iterator[Finding]:
+        """Yield a shell, a public address or a place of answers where the environment does not allow it."""
+        hosting, rails, name = self._endpoint.hosting, self._rails, self._environment.name
+        whats = {"ssm_access": "shells in containers", "router": "routers with a public address"}
+        for rail, what in whats.items():
+            if getattr(hosting, rail) and getattr(rails, rail) == "refused":
+                hint = f"leave it out, or let {self._place.path} allow it: `{rail}: allowed` below guard_rails"
+                yield self._problem(("hosting", rail), rail, f"{what} are not allowed in {name}", hint)
+        for path, target in _targets(hosting) if rails.output_targets is not None else ():
+            if not _matches(target, rails.output_targets or ()):
+                message = f"{target} is no allowed target of what endpoints of {name} write"
+                yield self._problem(
+                    path, "output_targets", message, f"allowed: {', '.join(rails.output_targets or ())}"
+                )
+
+    def pins(self) -> Iterator[Finding]:
+        """Yield code of the model's repository that may not run, and what of the hub may change unseen."""
+        rails, is_run = self._rails, self._endpoint.model.trust_remote_code
+        if is_run and rails.remote_code == "refused":
+            message = f"the code of the model's repository may not run in {self._environment.name}"
+            hint = f"leave it out, or let {self._place.path} allow it: `remote_code: pinned` below guard_rails"
+            yield self._problem(("model", "trust_remote_code"), "remote_code", message, hint)
+        pins_code = is_run and rails.remote_code == "pinned"
+        rail = "revisions" if rails.revisions == "pinned" else "remote_code" if pins_code else None
+        for path, moving in _moving(self._things) if rail is not None else ():
+            yield self._problem(path, str(rail), moving, _PIN)
 
     def engine(self) -> Iterator[Finding]:
         """Yield an engine, or a backend of LMI, that is not allowed; `auto` is decided among the allowed ones."""
@@ -557,15 +623,38 @@ class _Rails:
         tags = {**self._environment.tags, **self._endpoint.tags}
         for key in self._rails.required_tags:
             value = tags.get(key)
-            if not any(map(str.isalnum, value or "")):
+            if key not in self._chosen and not any(map(str.isalnum, value or "")):
                 actual = "is missing" if value is None else f"is {value!r}"
                 message = f"the tag {key} {actual}; {self._environment.name} requires it, with a letter or a digit"
                 yield self._problem(("tags", key), "required_tags", message, f"add `{key}: …` below tags")
+        for key, allowed in self._rails.tag_values.items():
+            values = self._chosen.get(key, (tags[key],) if key in tags else ())
+            if key in self._chosen and not values:
+                message = f"any {key} may be chosen, and {self._environment.name} allows only listed ones"
+                hint = f"list them in the product's parameters; allowed: {', '.join(allowed)}"
+                yield self._problem(("tags", key), "tag_values", message, hint)
+            for value in values:
+                if any(fnmatchcase(value, pattern) for pattern in allowed):
+                    continue
+                message = f"the tag {key} is {value!r}, which is not allowed in {self._environment.name}"
+                yield self._problem(("tags", key), "tag_values", message, f"allowed: {', '.join(allowed)}")
 
 
 def _matches(name: str, patterns: Iterable[str]) -> bool:
     """Return whether a pattern has a name; `*` stands for slashes too, so a step up could lead anywhere."""
     return ".." not in name.split("/") and any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def _targets(hosting: HostingSpec) -> Iterator[tuple[FieldPath, str]]:
+    """Yield every place that an endpoint writes requests, answers or its memory to."""
+    queue, capture = hosting.asynchronous, hosting.data_capture
+    names = ("output_s3_uri", "failure_s3_uri", "success_topic_arn", "error_topic_arn")
+    named = [
+        *((("hosting", "asynchronous", name), getattr(queue, name, None)) for name in names),
+        (("hosting", "data_capture", "s3_uri"), None if capture is None else capture.s3_uri),
+        (("hosting", "core_dump_s3_uri"), hosting.core_dump_s3_uri),
+    ]
+    return ((path, target) for path, target in named if target is not None)
 
 
 def _named_types(endpoint: EndpointSpec) -> Iterator[tuple[FieldPath, str]]:

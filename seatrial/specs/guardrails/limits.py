@@ -14,6 +14,7 @@ from seatrial.specs.endpoint import (
     Percentiles,
     Positive,
     TagKey,
+    TagPatterns,
     TrialMode,
     TrialUpdate,
     Usd,
@@ -113,6 +114,26 @@ class GuardRails(FrozenModel):
         "code loads what it likes.",
         planned=False,
     )
+    revisions: Literal["any", "pinned"] = model_field(
+        "any",
+        "`pinned`: each repository of the hub that a container loads needs a revision that is a whole commit, since a "
+        "branch or a tag moves.",
+        planned=False,
+    )
+    remote_code: Literal["allowed", "pinned", "refused"] = model_field(
+        "allowed",
+        "Whether `model.trust_remote_code` may be on; `pinned`: only where every revision is a whole commit.",
+        planned=False,
+    )
+    router: Literal["allowed", "refused"] = model_field(
+        "allowed", "Whether `hosting.router` may be on: a function with a public address.", planned=False
+    )
+    output_targets: Annotated[tuple[ModelPattern, ...], Field(min_length=1)] | None = model_field(
+        None,
+        "Allowed places of what endpoints write: patterns of the S3 URIs of captures, asynchronous answers and core "
+        "dumps, and of the ARNs of topics that are notified of answers.",
+        planned=False,
+    )
     ssm_access: Literal["allowed", "refused"] = model_field(
         "refused", "Whether `hosting.ssm_access` may be on: a shell in a container reads prompts.", planned=False
     )
@@ -140,6 +161,12 @@ class GuardRails(FrozenModel):
         (),
         "Tags that each endpoint must have, from its own `tags` or the environment's, with a letter or a digit in "
         "their values.",
+        planned=False,
+    )
+    tag_values: dict[TagKey, TagPatterns] = model_field(
+        {},
+        "Allowed values of tags by key: patterns, in which `*` stands for any text, `?` for one character. They hold "
+        "for an endpoint that has the tag.",
         planned=False,
     )
 
