@@ -100,24 +100,23 @@ def _load_sizes(
 ) -> tuple[dict[tuple[str, str], LoadedSpec], list[Finding]]:
     sizes: dict[tuple[str, str], LoadedSpec] = {}
     problems: list[Finding] = []
-    chosen = chosen_tags(product.parameters)
     for environment in product.environments:
         for size in product.sizes:
             try:
                 spec = path.parent / product.name / f"{size}.yaml"
-                written = size_source(source, size)
-                loaded = load_source(written, spec, environment, environments=environments, chosen=chosen)
+                written = replace(size_source(source, size), chosen=chosen_tags(product.parameters))
+                loaded = load_source(written, spec, environment, environments=environments)
             except SpecError as error:
                 problems += _as_written(error.problems, source, size)
             else:
-                problems += _as_written((*_job_problems(loaded), *_tag_problems(loaded, chosen)), source, size)
+                problems += _as_written((*_job_problems(loaded), *_tag_problems(loaded)), source, size)
                 sizes[environment, size] = loaded
     return sizes, list(dict.fromkeys(problems))
 
 
-def _tag_problems(loaded: LoadedSpec, chosen: Iterable[str]) -> Iterator[Finding]:
+def _tag_problems(loaded: LoadedSpec) -> Iterator[Finding]:
     """Yield tags that would stand in place of what a team chooses: what it launches would be under another name."""
-    for key in chosen:
+    for key in loaded.document.chosen:
         if key in loaded.endpoint.tags:
             message = f"a launch chooses the tag {key}, and this one would stand in its place"
             yield loaded.problem(("tags", key), "SEA593", message, "leave it out: required_tags count it as given")

@@ -320,13 +320,12 @@ def _broken(loaded: LoadedProduct, place: LoadedSpec, offered: OfferedVersion) -
     """
     for size, endpoint, plan in _sizes(offered):
         # A published size has no file with lines any more, so that each finding is placed at the product.
-        document = Document(loaded.path.as_posix(), {}, {}, {})
+        document = Document(loaded.path.as_posix(), {}, {}, {}, chosen_tags(loaded.product.parameters))
         # What was read with today's spec is not what the version was made from.
         spec = replace(place, endpoint=endpoint, document=document, config_file=None, calibration_json=None)
         if runs_others(spec):
             raise _NotJudgedError(f"size {size} runs other specs")
-        chosen = chosen_tags(loaded.product.parameters)
-        by_itself = tuple(guard_rail_problems(endpoint, spec.environment, document, spec.place, chosen))
+        by_itself = tuple(guard_rail_problems(endpoint, spec.environment, document, spec.place))
         yield from ((size, each) for each in by_itself or created_problems(plan, spec))
 
 

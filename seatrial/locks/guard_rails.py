@@ -231,6 +231,12 @@ def _spec_limits(plan: Plan, loaded: LoadedSpec) -> Iterator[Finding]:
         if value > scaling.max_copies:
             message = f"{value} exceeds {scaling.max_copies}, {_of_spec(loaded, ('scaling', 'max_copies'))}"
             yield _problem(loaded, name, _LIMIT, message)
+    # Of a rate, what is in flight is predicted; in a closed loop the spec says it, so that no lock can say less.
+    gate, peak = plan.gate_concurrency_per_copy.value, loaded.endpoint.workload.concurrency
+    if peak is not None and gate * copies < peak:
+        where = loaded.document.where(("workload", "concurrency"))
+        message = f"{gate} on {copies} copies is below workload.concurrency, {peak} ({where})"
+        yield _problem(loaded, "gate_concurrency_per_copy", _LIMIT, message)
     for name, price, bound in _beyond(plan, budget, ("usd_per_hour", *_PER_TOKEN)):
         message = f"{price} exceeds {bound}, {_of_spec(loaded, ('budget', name))}"
         yield _problem(loaded, f"cost.{name}", _LIMIT, message)

@@ -6,7 +6,6 @@ import json
 import os
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import ValidationError
@@ -158,19 +157,11 @@ def load_spec(path: Path, environment: str, *, environments: Path, default_regio
 
 
 def load_source(
-    source: YamlSource,
-    path: Path,
-    environment: str,
-    *,
-    environments: Path,
-    default_region: str | None = None,
-    chosen: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
+    source: YamlSource, path: Path, environment: str, *, environments: Path, default_region: str | None = None
 ) -> LoadedSpec:
     """Load an endpoint's spec that was read already.
 
-    Args:
-        path: The file beside which its lock and calibration are.
-        chosen: As `guard_rail_problems`.
+    `path`: the file beside which its lock and calibration are.
 
     Raises:
         SpecError: With every problem of both files and of the calibration.
@@ -197,7 +188,7 @@ def load_source(
         # The rails below judge what is deployed: the recipe's checkpoint in place of the model, for example.
         endpoint = with_hit_rate(expanded(endpoint), dataset)
         if place is not None and place_document is not None:
-            problems += guard_rail_problems(endpoint, place, document, place_document, chosen)
+            problems += guard_rail_problems(endpoint, place, document, place_document)
             problems += image_problems(endpoint, place, document)
             problems += tag_count_problems(endpoint, place, document)
     calibration, unreadable = _read_calibration(path, environment)

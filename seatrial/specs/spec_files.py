@@ -164,3 +164,9 @@ def _guests(file: Path, environment: str) -> Iterator[str]:
 def lock_path(spec_path: Path) -> Path:
     """Return the lock of a spec: `chat.yaml` has `chat.lock.json`."""
     return spec_path.with_name(f"{spec_path.stem}.lock.json")
+
+
+def endpoint_name_of(file: Path) -> str:
+    """Return the endpoint's name in a spec, be it wrong in all else; the file's where it has none."""
+    name = read_source(file).data.get("name")
+    return name if isinstance(name, str) else file.stem

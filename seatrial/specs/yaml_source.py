@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
@@ -80,12 +80,14 @@ class YamlSource:
         data: The mapping at the top; empty when the file holds problems only.
         lines: The 1-based line of every field, by its path.
         problems: What is wrong with the text itself.
+        chosen: The tags that the launch of a product fills, each with the values that may be chosen, none for any.
     """
 
     path: str
     data: dict[str, Yaml]
     lines: dict[FieldPath, int]
     problems: tuple[Finding, ...] = ()
+    chosen: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def read_source(path: Path) -> YamlSource:
@@ -397,8 +399,8 @@ def _homes(model: type[BaseModel], name: str, path: FieldPath = ()) -> Iterator[
     """Yield where a model has a field of a name, at most two levels below it."""
     if path and name in model.model_fields:
         yield path
-    for key, field in model.model_fields.items() if len(path) < 2 else ():  # noqa: PLR2004 (the levels)
-        if inner := _model_in(field.annotation):
+    for key, info in model.model_fields.items() if len(path) < 2 else ():  # noqa: PLR2004 (the levels)
+        if inner := _model_in(info.annotation):
             yield from _homes(inner, name, (*path, key))
 
 
@@ -477,12 +479,14 @@ class Document:
         data: The merged fields, without the overrides of other environments.
         origins: For each field path, the path under which the user wrote it.
         lines: The 1-based line of each path as written.
+        chosen: As of its source.
     """
 
     path: str
     data: dict[str, Yaml]
     origins: Mapping[FieldPath, FieldPath]
     lines: Mapping[FieldPath, int]
+    chosen: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def value(self, *path: str) -> Yaml:
         """Return what is at a path, or `None` where nothing does."""
@@ -522,7 +526,7 @@ def merge_environment(source: YamlSource, environment: str | None) -> Document:
     override = every.get(environment) if isinstance(every, dict) and environment else None
     if isinstance(override, dict):
         base = overlay(base, override, (), (OVERRIDES, environment or ""), origins)
-    return Document(source.path, base, origins, source.lines)
+    return Document(source.path, base, origins, source.lines, source.chosen)
 
 
 def overlay(

@@ -348,6 +348,10 @@ def test_a_fresh_plan_beyond_what_its_spec_allows_is_beyond_limits(plan: Plan, a
     assert (found.state, [each.rule for each in found.problems]) == ("beyond limits", ["SEA414"])
     write_lock(plan, Path("chat.yaml"))
     assert freshness_of(ask()).problems == ()
+    weak = plan.gate_concurrency_per_copy.model_copy(update={"value": 2})
+    write_lock(plan.model_copy(update={"gate_concurrency_per_copy": weak}), Path("chat.yaml"))
+    (problem,) = freshness_of(ask()).problems
+    assert (problem.rule, problem.field) == ("SEA414", "dev.gate_concurrency_per_copy")
 
 
 def test_a_lock_that_a_promotion_mends_awaits_it_and_any_other_does_not(plan: Plan, ask: Ask) -> None:

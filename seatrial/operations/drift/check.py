@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,8 +21,7 @@ from seatrial.operations.drift.report import DriftReport, EndpointDrift, drift_f
 from seatrial.operations.drift.trials import deployed_trial, scheduled_trial, trial_findings
 from seatrial.operations.preflight import instance_checks, needs_of, reservation_checks
 from seatrial.specs.load import environments_of, load_environment, load_spec
-from seatrial.specs.spec_files import hosts
-from seatrial.specs.yaml_source import read_source
+from seatrial.specs.spec_files import endpoint_name_of, hosts
 from seatrial_base.catalog.engines import status_of
 from seatrial_base.catalog.images import find_image, image_digest, update_of
 from seatrial_base.errors import BenchError, SeatrialError
@@ -255,7 +255,7 @@ def read_locked(files: Sequence[Path], environment: str, environments: Path | No
             deployment, problems = _locked_deployment(loaded)
         except SeatrialError as error:
             # One broken lock must not hide the drift of all others: it is reported with its endpoint.
-            unreadable[_name_of(file)] = error.problems
+            unreadable[endpoint_name_of(file)] = error.problems
             continue
         if deployment is not None:
             deployments.append(deployment)
@@ -270,7 +270,7 @@ def read_locked(files: Sequence[Path], environment: str, environments: Path | No
         deployments=tuple(deployments),
         unreadable=unreadable,
         awaiting=awaiting,
-        names=tuple(sorted({_name_of(file) for file in (*files, *siblings)})),
+        names=tuple(sorted({endpoint_name_of(file) for file in (*files, *siblings)})),
     )
 
 
@@ -286,16 +286,9 @@ def _locked_deployment(loaded: LoadedSpec) -> tuple[Deployment | None, tuple[Fin
         if not awaits_promotion(error, loaded):
             raise
         problems = error.problems
-    try:
+    with suppress(SeatrialError):
         return deployment_of(loaded, read_locked_plan(loaded, stale=True)), problems
-    except SeatrialError:
-        return None, problems
-
-
-def _name_of(file: Path) -> str:
-    """Return the endpoint's name in a spec, be it wrong in all else; the file's where it has none."""
-    name = read_source(file).data.get("name")
-    return name if isinstance(name, str) else file.stem
+    return None, problems
 
 
 def check_drift(locked: Locked, clients: DriftClients, *, now: datetime, most_days: float) -> DriftReport:

@@ -106,14 +106,9 @@ def _asked(environment: EnvironmentSpec) -> Iterator[tuple[str, str]]:
         "trial": rails.required_trial.model_dump(mode="json"),
     }
     yield from flat_fields("", stated)
-    for name, value in (
-        ("promotion.required", promotion.required),
-        ("promotion.max_age_days", promotion.max_age_days),
-        ("promotion.approval", promotion.approval),
-        ("network.isolated", environment.network.isolated),
-        ("security.permissions_boundary", environment.security.permissions_boundary),
-    ):
-        yield name, json.dumps(value)
+    yield from flat_fields("promotion", promotion.model_dump(exclude={"source"}))
+    yield "network.isolated", json.dumps(environment.network.isolated)
+    yield "security.permissions_boundary", json.dumps(environment.security.permissions_boundary is not None)
 
 
 def _is_looser(name: str, old: object, new: object) -> bool:
@@ -127,8 +122,7 @@ def _is_looser(name: str, old: object, new: object) -> bool:
     numbers = [each for each in (old, new) if isinstance(each, int | float) and not isinstance(each, bool)]
     if not numbers:
         words = [each if isinstance(each, str) else json.dumps(each) for each in (old, new)]
-        is_removed = name == "security.permissions_boundary" and old is not None and new is None
-        return is_removed or _STRICT.get(words[0], 0) > _STRICT.get(words[1], 0)
+        return _STRICT.get(words[0], 0) > _STRICT.get(words[1], 0)
     if old is None or new is None:
         return new is None
     return numbers[1] < numbers[0] if name in _LEAST else numbers[1] > numbers[0]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from seatrial.deployment.load import name_problems
@@ -49,6 +49,7 @@ from seatrial.operations.review.side import (
 from seatrial.operations.synthesis import SideTemplates, synthesize_both
 from seatrial.operations.template_diff import diff_templates
 from seatrial.specs.load import environment_names, load_environment
+from seatrial.specs.spec_files import endpoint_name_of
 from seatrial.specs.yaml_source import read_source
 from seatrial_base.errors import SeatrialError, SpecError
 from seatrial_base.files import follow_links
@@ -409,23 +410,23 @@ def make_review(
     Raises:
         SeatrialError: SEA450 when an app fails, SEA451 when what it writes is no template.
     """
+    # A renamed file keeps its endpoint and its stack, as these have the name that the spec says.
+    files = [{endpoint_name_of(file): file.stem for file in side.endpoints.glob("*.yaml")} for side in (old, new)]
+    origins = {stem: files[0][name] for name, stem in files[1].items() if files[0].get(name, stem) != stem}
+    old = replace(old, origins={stem: origin for stem, origin in origins.items() if stem not in files[0].values()})
     known = places(old), places(new)
     every = sorted({*known[0], *known[1]}, key=lambda one: (one.environment, one.endpoint))
     touched = affected(new, paths, every)
     some = [place for place in every if place in touched and selection.holds(place)]
     before = {place: endpoint_state(old, place) for place in some if place in known[0]}
     after = _checked({place: endpoint_state(new, place) for place in some if place in known[1]}, new)
-    origins, renamed = _renames(before, after)
+    renamed = _renamed(before, after)
     # Synthesis takes most of the time: equal deployments by equal code have equal templates, and are left out.
-    wanted = _wanted(before, after, origins, is_code_changed=is_code_changed(new, paths))
+    wanted = _wanted(before, after, is_code_changed=is_code_changed(new, paths))
     templates = synthesize_both((old, new), wanted, folder)
     reviews = (
-        replace(
-            _endpoint_review(place, before.get(origins.get(place, place)), after.get(place), templates, origins),
-            renamed=renamed.get(place, ""),
-        )
+        replace(_endpoint_review(place, before.get(place), after.get(place), templates), renamed=renamed.get(place, ""))
         for place in some
-        if place not in origins.values()
     )
     changed_reviews = tuple(review for review in reviews if not review.is_empty)
     changed = {review.place.environment for review in changed_reviews}
@@ -445,30 +446,22 @@ def make_review(
     )
 
 
-def _renames(before: States, after: States) -> tuple[dict[EndpointPlace, EndpointPlace], dict[EndpointPlace, str]]:
-    """Return where the spec of a new place was before, and the other name of what has another name.
-
-    A file that is renamed keeps its endpoint and its stack, as these have the name that the spec says. An endpoint with
-    another name is another one: nothing of the old one is renamed.
-    """
-    origins: dict[EndpointPlace, EndpointPlace] = {}
-    renamed: dict[EndpointPlace, str] = {}
-    gone = [(place, side.loaded) for place, side in before.items() if place not in after and side.loaded is not None]
-    for place, side in after.items():
-        if place in before or side.loaded is None:
-            continue
-        mine = side.loaded.document.data
-        for other, spec in gone:
-            if other.environment != place.environment or other in origins.values() or other in renamed:
-                continue
-            theirs = spec.document.data
-            if spec.endpoint.name == side.loaded.endpoint.name:
-                origins[place] = other
-                break
-            if {**theirs, "name": None} == {**mine, "name": None}:
-                renamed[place], renamed[other] = spec.endpoint.name, side.loaded.endpoint.name
-                break
-    return origins, renamed
+def _renamed(before: States, after: States) -> dict[EndpointPlace, str]:
+    """Return the other name of each endpoint that is removed and, with the same spec under another name, new."""
+    sides = [
+        {place: side.loaded for place, side in one.items() if place not in other and side.loaded is not None}
+        for one, other in ((before, after), (after, before))
+    ]
+    specs = [
+        {
+            (place.environment, json.dumps({**loaded.document.data, "name": None})): place
+            for place, loaded in side.items()
+        }
+        for side in sides
+    ]
+    pairs = [(specs[0][key], specs[1][key]) for key in specs[0].keys() & specs[1].keys()]
+    names = [(old, sides[1][new].endpoint.name, new, sides[0][old].endpoint.name) for old, new in pairs]
+    return {place: name for old, to, new, origin in names for place, name in ((old, to), (new, origin))}
 
 
 def _loosened(old: RepositorySide, new: RepositorySide, selection: Selection) -> dict[str, tuple[FieldChange, ...]]:
@@ -542,20 +535,19 @@ def _checked(states: States, side: RepositorySide) -> States:
 
 
 def _wanted(
-    before: States, after: States, origins: Mapping[EndpointPlace, EndpointPlace], *, is_code_changed: bool
+    before: States, after: States, *, is_code_changed: bool
 ) -> tuple[dict[EndpointPlace, Deployment], dict[EndpointPlace, Deployment]]:
     """Return what must be synthesized of both sides: the same code makes the same template of equal deployments."""
     old: dict[EndpointPlace, Deployment] = {}
     new: dict[EndpointPlace, Deployment] = {}
     for place, state in after.items():
-        origin = origins.get(place, place)
-        former = before.get(origin)
+        former = before.get(place)
         if state.deployment is None or (former is not None and former.deployment is None):
             continue
         if former is None or is_code_changed or former.deployment != state.deployment:
             new[place] = state.deployment
             if former is not None and former.deployment is not None:
-                old[origin] = former.deployment
+                old[place] = former.deployment
     return old, new
 
 
@@ -564,7 +556,6 @@ def _endpoint_review(
     before: EndpointState | None,
     after: EndpointState | None,
     templates: tuple[SideTemplates, SideTemplates],
-    origins: Mapping[EndpointPlace, EndpointPlace] = MappingProxyType({}),
 ) -> EndpointReview:
     loaded = [None if state is None else state.loaded for state in (before, after)]
     fresh, known = findings(before, after)
@@ -576,7 +567,7 @@ def _endpoint_review(
         spec=field_changes(*loaded),
         plan=_decisions(before, after),
         files=file_changes(before, after) if after is not None and before is not None else (),
-        consequences=_consequences((origins.get(place, place), place), before, after, templates),
+        consequences=_consequences(place, before, after, templates),
         findings=fresh,
         known_findings=known,
         licences=licence_changes(*loaded) if before is None or loaded[0] is not None else (),
@@ -592,7 +583,7 @@ def _decisions(before: EndpointState | None, after: EndpointState | None) -> tup
 
 
 def _consequences(
-    places: tuple[EndpointPlace, EndpointPlace],
+    place: EndpointPlace,
     before: EndpointState | None,
     after: EndpointState | None,
     templates: tuple[SideTemplates, SideTemplates],
@@ -600,7 +591,7 @@ def _consequences(
     """Return what CloudFormation does; an app without the stack does not delete it."""
     if after is None or after.deployment is None or (before is not None and before.deployment is None):
         return None
-    old, new = (side.endpoints.get(place, EMPTY) for side, place in zip(templates, places, strict=True))
+    old, new = (side.endpoints.get(place, EMPTY) for side in templates)
     former = None if before is None else before.deployment
     if former is not None and is_elsewhere(former, after.deployment):
         old = EMPTY

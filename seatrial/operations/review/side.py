@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -62,16 +62,18 @@ class RepositorySide:
     Attributes:
         top: The repository's folder, or that of the other revision's checkout.
         root: Folder of `cdk.json`.
+        origins: The names of files here that the other side has under another name, by that one.
     """
 
     top: Path
     root: Path
     endpoints: Path
     environments: Path
+    origins: Mapping[str, str] = field(default_factory=dict)
 
     def spec(self, place: EndpointPlace) -> Path:
         """Return the file of a spec."""
-        return self.endpoints / f"{place.endpoint}.yaml"
+        return self.endpoints / f"{self.origins.get(place.endpoint, place.endpoint)}.yaml"
 
     def shown(self, problems: Iterable[Finding]) -> tuple[Finding, ...]:
         """Return problems with paths that begin at the repository."""
@@ -110,6 +112,7 @@ def places(side: RepositorySide) -> tuple[EndpointPlace, ...]:
     """
     names = environment_names(side.environments)
     hosted = {name: hosts(side.endpoints, name) for name in names}
+    now = {origin: name for name, origin in side.origins.items()}
     locked_places: list[EndpointPlace] = []
     for file in sorted(side.endpoints.glob("*.yaml")):
         try:
@@ -118,7 +121,9 @@ def places(side: RepositorySide) -> tuple[EndpointPlace, ...]:
             # A lock that can't be read may hold any environment: reported in all, it is missed in none.
             locked = frozenset(names)
         locked_places += [
-            EndpointPlace(file.stem, name) for name in names if name in locked and file.stem not in hosted[name]
+            EndpointPlace(now.get(file.stem, file.stem), name)
+            for name in names
+            if name in locked and file.stem not in hosted[name]
         ]
     return tuple(locked_places)
 

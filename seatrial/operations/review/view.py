@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     CostName = Literal["usd_per_hour", "usd_per_million_output_tokens", "blended_usd_per_million_tokens"]
 
 MOST_PROPERTIES: Final = 8
-_MOST_PLACES: Final = 5
 PREFLIGHT: Final = "`seatrial preflight` checks that the account's quotas are large enough."
 UNTOUCHED: Final = "No copy that serves is started, stopped or moved."
 NOTHING: Final = "No endpoint changes."
@@ -361,8 +360,7 @@ def _licences(review: Review) -> Iterator[str]:
             of = "" if change.field == "model" else f" ({change.field})"
             models.setdefault(" → ".join(filter(None, (change.old, change.new))), []).append(f"{whose}{of}")
     for licence, places in models.items():
-        more = f" and {len(places) - _MOST_PLACES} more" if len(places) > _MOST_PLACES else ""
-        yield f"Licence {licence}: {', '.join(places[:_MOST_PLACES])}{more}."
+        yield f"Licence {licence}: {', '.join(places)}."
 
 
 def _hourly_totals(review: Review) -> Iterator[str]:

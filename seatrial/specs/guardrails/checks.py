@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, get_args
 
 from seatrial.specs.endpoint import Percentiles
@@ -237,17 +236,10 @@ def set_by(environment: EnvironmentSpec, place: Document, rail: str) -> str:
 
 
 def guard_rail_problems(
-    endpoint: EndpointSpec,
-    environment: EnvironmentSpec,
-    document: Document,
-    place: Document,
-    chosen: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
+    endpoint: EndpointSpec, environment: EnvironmentSpec, document: Document, place: Document
 ) -> Iterator[Finding]:
-    """Yield every guard rail that a spec breaks by itself; the planner keeps those on cost.
-
-    `chosen`: the tags that the launch of a product fills, each with the values that may be chosen, none for any.
-    """
-    rails = _Rails(endpoint, environment, document, place, chosen)
+    """Yield every guard rail that a spec breaks by itself; the planner keeps those on cost."""
+    rails = _Rails(endpoint, environment, document, place)
     for rule in (
         *(rails.sizes, rails.models, rails.revisions, rails.licences, rails.engine, rails.images),
         *(rails.hub_token, rails.objectives, rails.trial, rails.tags, rails.hosting, rails.pins),
@@ -274,20 +266,15 @@ def template_rail_problems(
     """
     rails = environment.guard_rails
     rail = next((name for name in ("models", "licences") if getattr(rails, name) is not None), None)
-    own_things = {
-        name: list(option_things(bare_name(name), value, endpoint.model.hub_id)) for name, value in options.items()
-    }
     for name, value in options.items():
-        if bare_name(name) == "trust_remote_code" and rails.remote_code != "allowed" and value.lower() in _ON:
-            message = f"it runs the code of the model's repository ({set_by(environment, place, 'remote_code')})"
-            yield Finding(_RULE, Place.at(template, name), message, "set model.trust_remote_code in the spec instead")
-        if rails.revisions == "pinned":
-            for _, moving in _moving(own_things[name]):
-                message = f"{moving} ({set_by(environment, place, 'revisions')})"
-                yield Finding(_RULE, Place.at(template, name), message, _PIN)
-    for name in options if rail is not None else ():
         bare = bare_name(name)
-        for each in own_things[name]:
+        things = list(option_things(bare, value, endpoint.model.hub_id))
+        loose = [("revisions", moving) for _, moving in _moving(things) if rails.revisions == "pinned"]
+        if bare == "trust_remote_code" and rails.remote_code != "allowed" and value.lower() in _ON:
+            loose.append(("remote_code", "it runs the code of the model's repository, which the spec alone may say"))
+        for pin, what in loose:
+            yield Finding(_RULE, Place.at(template, name), f"{what} ({set_by(environment, place, pin)})", "remove it")
+        for each in things if rail is not None else ():
             if each.kind == "revision":
                 if _is_own(str(each.name), rails.models or ()):
                     continue
@@ -358,14 +345,9 @@ class _Rails:
     """The guard rails of one environment, held against one spec."""
 
     def __init__(
-        self,
-        endpoint: EndpointSpec,
-        environment: EnvironmentSpec,
-        document: Document,
-        place: Document,
-        chosen: Mapping[str, tuple[str, ...]],
+        self, endpoint: EndpointSpec, environment: EnvironmentSpec, document: Document, place: Document
     ) -> None:
-        self._endpoint, self._environment, self._chosen = endpoint, environment, chosen
+        self._endpoint, self._environment = endpoint, environment
         self._document, self._place = document, place
         self._rails = environment.guard_rails
 
@@ -539,12 +521,11 @@ class _Rails:
             if getattr(hosting, rail) and getattr(rails, rail) == "refused":
                 hint = f"leave it out, or let {self._place.path} allow it: `{rail}: allowed` below guard_rails"
                 yield self._problem(("hosting", rail), rail, f"{what} are not allowed in {name}", hint)
-        for path, target in _targets(hosting) if rails.output_targets is not None else ():
-            if not _matches(target, rails.output_targets or ()):
+        allowed = rails.output_targets or ()
+        for path, target in _targets(hosting) if allowed else ():
+            if not _matches(target, allowed):
                 message = f"{target} is no allowed target of what endpoints of {name} write"
-                yield self._problem(
-                    path, "output_targets", message, f"allowed: {', '.join(rails.output_targets or ())}"
-                )
+                yield self._problem(path, "output_targets", message, f"allowed: {', '.join(allowed)}")
 
     def pins(self) -> Iterator[Finding]:
         """Yield code of the model's repository that may not run, and what of the hub may change unseen."""
@@ -620,24 +601,20 @@ class _Rails:
 
     def tags(self) -> Iterator[Finding]:
         """Yield each required tag that neither the endpoint nor the environment has, or that says nothing."""
-        tags = {**self._environment.tags, **self._endpoint.tags}
+        tags, chosen = {**self._environment.tags, **self._endpoint.tags}, self._document.chosen
         for key in self._rails.required_tags:
             value = tags.get(key)
-            if key not in self._chosen and not any(map(str.isalnum, value or "")):
+            if key not in chosen and not any(map(str.isalnum, value or "")):
                 actual = "is missing" if value is None else f"is {value!r}"
                 message = f"the tag {key} {actual}; {self._environment.name} requires it, with a letter or a digit"
                 yield self._problem(("tags", key), "required_tags", message, f"add `{key}: …` below tags")
         for key, allowed in self._rails.tag_values.items():
-            values = self._chosen.get(key, (tags[key],) if key in tags else ())
-            if key in self._chosen and not values:
-                message = f"any {key} may be chosen, and {self._environment.name} allows only listed ones"
-                hint = f"list them in the product's parameters; allowed: {', '.join(allowed)}"
-                yield self._problem(("tags", key), "tag_values", message, hint)
+            # A launch that may choose any value may choose a wrong one.
+            values = (chosen[key] or ("*",)) if key in chosen else (tags[key],) if key in tags else ()
             for value in values:
-                if any(fnmatchcase(value, pattern) for pattern in allowed):
-                    continue
-                message = f"the tag {key} is {value!r}, which is not allowed in {self._environment.name}"
-                yield self._problem(("tags", key), "tag_values", message, f"allowed: {', '.join(allowed)}")
+                if not any(fnmatchcase(value, pattern) for pattern in allowed):
+                    message = f"the tag {key} is {value!r}, which is not allowed in {self._environment.name}"
+                    yield self._problem(("tags", key), "tag_values", message, f"allowed: {', '.join(allowed)}")
 
 
 def _matches(name: str, patterns: Iterable[str]) -> bool:
@@ -647,14 +624,11 @@ def _matches(name: str, patterns: Iterable[str]) -> bool:
 
 def _targets(hosting: HostingSpec) -> Iterator[tuple[FieldPath, str]]:
     """Yield every place that an endpoint writes requests, answers or its memory to."""
-    queue, capture = hosting.asynchronous, hosting.data_capture
-    names = ("output_s3_uri", "failure_s3_uri", "success_topic_arn", "error_topic_arn")
-    named = [
-        *((("hosting", "asynchronous", name), getattr(queue, name, None)) for name in names),
-        (("hosting", "data_capture", "s3_uri"), None if capture is None else capture.s3_uri),
-        (("hosting", "core_dump_s3_uri"), hosting.core_dump_s3_uri),
-    ]
-    return ((path, target) for path, target in named if target is not None)
+    parts = {("asynchronous",): hosting.asynchronous, ("data_capture",): hosting.data_capture, (): hosting}
+    for part, fields in parts.items():
+        for name, target in fields or ():
+            if name.endswith(("s3_uri", "topic_arn")) and isinstance(target, str):
+                yield ("hosting", *part, name), target
 
 
 def _named_types(endpoint: EndpointSpec) -> Iterator[tuple[FieldPath, str]]:
