@@ -129,6 +129,11 @@ def screen_lines(simulation: Simulation) -> Iterator[str]:
         total = f"{usd(cost.usd_per_day)} a day ({parts}, idle {usd(cost.idle_usd_per_day)})"
         bought = f"{cost.purchase.replace('_', ' ')}, {usd(cost.usd_per_instance_hour)} an instance hour"
         yield f"Cost         {total}, {usd(cost.usd_per_month)} a month; {bought}"
+    if (other := done.second_region) is not None:
+        needs = f"{counted(other.copies, 'copy', 'copies')} on {counted(other.instances, 'instance')}"
+        at = f"{other.requests_per_second_per_copy:.3g} requests/s a copy"
+        peak = f"up to {other.peak_requests_per_second:.3g}/s"
+        yield f"2nd Region   would take over {other.requests:,} requests, {peak}: {needs}, at {at}"
     yield f"Left out     {'; '.join(done.not_simulated)}"
 
 
