@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from seatrial.cli.support.options import EnvironmentName, EnvironmentsFolder, SpecFile
+from seatrial.cli.support.options import EnvironmentName, EnvironmentsFolder, SpecFile, environments_folder
 from seatrial.cli.support.specs import load_specs
 from seatrial_base.errors import SpecError
 from seatrial_base.terminal import show_json_text, show_text
@@ -18,7 +19,9 @@ from seatrial_base.units import counted, usd
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seatrial.documents.simulation import Simulation
+    from pydantic import JsonValue
+
+    from seatrial.documents.simulation import CheapestSchedule, Simulation
 
 _MOST_OBJECTIVES = 5
 
@@ -54,12 +57,31 @@ def simulate_command(
         float | None,
         typer.Option("--copy-start-s", min=0, help="Measured start of a copy on an instance, in seconds."),
     ] = None,
+    cheapest: Annotated[
+        bool,
+        typer.Option("--cheapest", help="Search type, copies, target, cooldowns and schedules for the least cost."),
+    ] = False,
+    share: Annotated[
+        float | None,
+        typer.Option(
+            "--share",
+            min=0,
+            max=1,
+            help="Of all requests within the SLO, for --cheapest; default: what the SLO and its error rate demand.",
+        ),
+    ] = None,
+    write: Annotated[
+        bool, typer.Option("--write", help="Write what --cheapest changes into the spec, for this environment.")
+    ] = False,
     output_format: Annotated[Literal["text", "json"], typer.Option("--format", help="Output format.")] = "text",
 ) -> None:
-    """Simulate days of traffic with scaling, starts, refusals and cost; nothing is measured and nothing is changed.
+    """Simulate days of traffic with scaling, starts, refusals and cost; nothing is measured.
 
-    The locked plan is simulated, without a lock the plan that would be made.
+    The locked plan is simulated, without a lock the plan that would be made. With --cheapest, other schedules are too.
     """
+    for option, is_given in (("--share", share is not None), ("--write", write)):
+        if is_given and not cheapest:
+            raise typer.BadParameter("needs --cheapest", param_hint=f"'{option}'")
     from seatrial.locks.lock_file import is_locked
     from seatrial.locks.locked_plan import read_locked_plan
     from seatrial.operations.fleet import simulate_days, start_parts
@@ -77,12 +99,23 @@ def simulate_command(
     target = plan.target_concurrency_per_copy.value
     usual = min(plan.curve, key=lambda point: abs(point.concurrency - target))
     source = read_traffic(traffic, lambda tokens: (usual.ttft_ms + usual.tpot_ms * (tokens - 1)) / 1_000)
-    starts = start_parts(plan, loaded, instance_s=instance_start_s, copy_s=copy_start_s)
-    simulation = simulate_days(loaded, plan, source, days=days or source.days, seed=seed, starts=starts)
-    if output_format == "json":
-        show_json_text(simulation.model_dump_json(indent=1))
+    starts_of = partial(start_parts, instance_s=instance_start_s, copy_s=copy_start_s)
+    days = days or source.days
+    done: Simulation | CheapestSchedule
+    if cheapest:
+        from seatrial.operations.schedule_search import ScheduleSearch, write_schedule
+
+        done = ScheduleSearch(loaded, plan, source, days, seed, starts_of, share).run()
+        lines = schedule_lines(done, f"{spec.as_posix()} -e {environment}", is_written=write)
+        if write and done.changes:
+            write_schedule(loaded, done.cheapest, environments_folder(environments, spec))
     else:
-        show_text("".join(f"{line}\n" for line in screen_lines(simulation)))
+        done = simulate_days(loaded, plan, source, days=days, seed=seed, starts=starts_of(plan, loaded))
+        lines = screen_lines(done)
+    if output_format == "json":
+        show_json_text(done.model_dump_json(indent=1))
+    else:
+        show_text("".join(f"{line}\n" for line in lines))
 
 
 def _write_traffic(endpoint: str, region: str, file: Path) -> None:
@@ -135,6 +168,42 @@ def screen_lines(simulation: Simulation) -> Iterator[str]:
         peak = f"up to {other.peak_requests_per_second:.3g}/s"
         yield f"2nd Region   would take over {other.requests:,} requests, {peak}: {needs}, at {at}"
     yield f"Left out     {'; '.join(done.not_simulated)}"
+
+
+def schedule_lines(found: CheapestSchedule, spec: str, *, is_written: bool) -> Iterator[str]:
+    """Yield the cheapest schedule in at most 15 lines; `spec`: the arguments of the commands that come next."""
+    about = f"{counted(found.days, 'day')} of {found.traffic}, seed {found.seed}"
+    yield f"Cheapest schedule of {found.endpoint} in {found.environment}, simulated, not measured: {about}"
+    wanted = "every objective and the error rate" if found.share is None else f"{found.share:.2%} within the SLO"
+    yield f"Kept         {wanted}; {found.screened} schedules, {found.simulated} of them simulated in full"
+    rows = (("As it is ", found.current), ("Cheapest ", found.cheapest), ("Runner-up", found.runner_up))
+    for name, each in rows:
+        if each is not None:
+            cost, verdict = each.cost, "kept" if each.keeps_share else "missed"
+            causes = f"serving {usd(cost.serving_usd_per_day)}, starting {usd(cost.starting_usd_per_day)}"
+            causes = f"a day {causes}, idle {usd(cost.idle_usd_per_day)}"
+            within = f"{each.within_slo:.2%} within the SLO, {verdict}"
+            yield f"{name}    {usd(each.usd_per_month)} a month ({causes}); {within}; from {each.deployment} on"
+    for place, change in enumerate(found.changes):
+        before, after = (_value_words(value) for value in (change.before, change.after))
+        yield f"{'' if place else 'Changes':13}{change.field} {before} -> {after}: {change.because}"
+    if saved := found.cheapest.savings_plan_usd_per_month:
+        base = counted(found.cheapest.base_instances, "instance")
+        yield f"Base load    {base} all the time: a Savings Plan of 1 year saves {usd(saved)} a month, counted above"
+    if not found.changes:
+        yield "Next         nothing: no schedule that keeps it costs less than the spec as it is"
+    elif is_written:
+        yield f"Next         seatrial plan {spec} --write, then seatrial diff {spec}"
+    else:
+        yield "Next         the same command with --write puts it into the spec"
+
+
+def _value_words(value: JsonValue) -> str:
+    if isinstance(value, list):
+        return f"[{'; '.join(map(_value_words, value))}]"
+    if isinstance(value, dict):
+        return " ".join(f"{name} {inner}" for name, inner in value.items() if name not in {"name", "timezone"})
+    return "default" if value is None else f"{value}"
 
 
 def _worst_hour(simulation: Simulation) -> str:

@@ -336,8 +336,10 @@ class _Scaling:
 
     def _reading(self, now_s: float) -> PolicyReading:
         last, is_whole = self.samples[-1], not now_s % LOW_PERIOD_S and len(self.samples) == self.samples.maxlen
-        # In most periods neither alarm can be in ALARM, which takes no look at all of the samples.
-        if last is not None and last <= self.policy.target and not (is_whole and last < LOW_SHARE * self.policy.target):
+        may_go_in = is_whole and self.current > self.limits.least
+        # In most periods neither alarm changes anything, and no look at all of the samples is needed to know it.
+        is_low = last is not None and last < LOW_SHARE * self.policy.target
+        if last is not None and last <= self.policy.target and not (may_go_in and is_low):
             return self.policy
         begun_s, since_s = (now_s - back * PERIOD_S for back in range(1, len(self.samples) + 1)), self.last.any_s
         seen = zip(reversed(self.samples), begun_s, strict=True)

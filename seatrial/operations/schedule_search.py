@@ -20,34 +20,38 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from seatrial.documents.simulation import CheapestSchedule, FieldChange, SimulatedSchedule
+from seatrial.locks.lock_file import changing_file, replace_file
 from seatrial.operations.fleet import HOURS_PER_MONTH, PERIOD_S, begin_run, copy_rate, simulate_days
 from seatrial.operations.traffic import DAYS_READ, MINUTES_PER_DAY
 from seatrial.planner.comparisons import types_at_load
 from seatrial.planner.planner import make_plan
-from seatrial.specs.load import with_fields
+from seatrial.specs.load import load_source, with_fields
+from seatrial.specs.yaml_edit import edited_text
+from seatrial.specs.yaml_source import parse_source
 from seatrial_base.errors import PlanError, SpecError
+from seatrial_base.files import read_text
 from seatrial_base.units import S_PER_HOUR, S_PER_MINUTE, usd
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from seatrial.documents.plan import Plan
     from seatrial.documents.simulation import StartPart
-    from seatrial.operations.fleet import CopyService
+    from seatrial.operations.fleet import CopyService, _Run
     from seatrial.operations.traffic import TrafficSource
     from seatrial.specs.load import LoadedSpec
     from seatrial.specs.yaml_source import Yaml
 
 
 _MOST_TYPES: Final = 3
-_MOST_SIMULATED: Final = 12
 _AT_ONCE: Final = 4  # simulations between two looks at the results, for every number of processes
 _KEPT: Final = 2  # the cheapest and the runner-up
 _REFINED: Final = 6
 _LEVELS: Final = 40
 _SLOT_MINUTES: Final = 10
 _PERIODS: Final = int(S_PER_MINUTE) // PERIOD_S
-_TOLERANCE: Final = 0.002  # of a share in the fluid model: the simulation judges what misses by less
+_TOLERANCE: Final = 0.015  # of a share in the fluid model: the simulation judges what misses by less
 _TYPES: Final = "serving.instance_types"
 _UNPLANNED: Final = ("scaling.schedules", "scaling.scale_", "scaling.instance_scale_in")
 _REFINEMENTS: Final[dict[str, tuple[Yaml, ...]]] = {
@@ -78,9 +82,9 @@ class _Levels:
         self.levels, self.rates = [0, *filled], [0.0, *rates]
 
     def in_flight(self, rate: float) -> float:
-        after = min(bisect_left(self.rates, rate), len(self.rates) - 1)
+        after = max(1, min(bisect_left(self.rates, rate), len(self.rates) - 1))
         (low, high), (fewer, more) = self.rates[after - 1 : after + 1], self.levels[after - 1 : after + 1]
-        return fewer + (more - fewer) * min(1.0, (rate - low) / (high - low)) if after and high > low else float(more)
+        return fewer + (more - fewer) * min(1.0, (rate - low) / (high - low)) if high > low else float(more)
 
     def missed(self, level: int, wait_s: float) -> dict[int, float]:
         """Return the share of the answers by the objectives that they miss, beginning after a wait."""
@@ -131,7 +135,7 @@ class ScheduleSearch:
         planned = {name: value for name, value in fields.items() if not name.startswith(_UNPLANNED)}
         key = json.dumps(planned, sort_keys=True)
         try:
-            loaded = with_fields(self.loaded, by_path(fields)) if fields else self.loaded
+            loaded = with_fields(self.loaded, _by_path(fields)) if fields else self.loaded
             if key not in self._plans:
                 self._plans[key] = None
                 self._plans[key] = make_plan(loaded) if planned else self.plan
@@ -147,25 +151,35 @@ class ScheduleSearch:
         run = begin_run(*made, self.traffic, days=self.days, starts=self.starts_of(made[1], made[0]))
         levels, instances, answered = self._levels_of(*made), run.instances, dict[tuple[int, float], float]()
         slots, top, queue = levels.levels[-1], levels.rates[-1], levels.service.queue
-        backlog, refused, base, noise = 0.0, 0.0, len(instances.every), iter(self.noise)
+        backlog, refused, base = 0.0, 0.0, len(instances.every)
         for number, count in enumerate(self.counts):
-            rate, unserved, before, mean = count / S_PER_MINUTE, 0.0, 0, 0.0
+            rate, unserved, before, mean, width = count / S_PER_MINUTE, 0.0, 0, 0.0, 0.0
+            noise, begin_s = self.noise[number * _PERIODS :][:_PERIODS], number * S_PER_MINUTE
             for place in range(1, _PERIODS + 1):
                 come, outstanding, copies = rate * PERIOD_S, 0.0, instances.in_service
-                mean = mean if copies == before else copies and copies * levels.in_flight(rate / copies)
-                before, random_part = copies, next(noise) * sqrt(mean)
+                if copies != before:
+                    mean = copies and copies * levels.in_flight(rate / copies)
+                    width = sqrt(mean)
+                before, now_s = copies, begin_s + place * PERIOD_S
+                most = mean + max(noise) * width if copies else rate
+                if place == 1 and not backlog and most <= copies * slots and _is_calm(run, begin_s, most):
+                    if count:
+                        place_of = int(max(0.0, mean + noise[number % _PERIODS] * width) / copies) + 1, 0.0
+                        answered[place_of] = answered.get(place_of, 0.0) + count
+                    break
                 if copies:
                     waiting = max(0.0, backlog + come - copies * top * PERIOD_S)
                     backlog = min(waiting, float(copies * queue))
                     refused, come = refused + waiting - backlog, come - waiting + backlog
-                    outstanding = max(0.0, mean + random_part)
+                    outstanding = max(0.0, mean + noise[place - 1] * width)
                     late = max(backlog, outstanding - copies * slots, 0.0)
-                    level = (slots, late / copies / top) if late else (min(slots, int(outstanding / copies) + 1), 0.0)
-                    answered[level] = answered.get(level, 0.0) + come
+                    place_of = (
+                        (slots, late / copies / top) if late else (min(slots, int(outstanding / copies) + 1), 0.0)
+                    )
+                    answered[place_of] = answered.get(place_of, 0.0) + come
                     outstanding = min(outstanding, copies * slots) + backlog
                 else:
                     unserved, backlog = unserved + come, 0.0
-                now_s = number * S_PER_MINUTE + place * PERIOD_S
                 instances.pass_period(now_s)
                 run.scale(now_s, outstanding, ceil(unserved) if place == _PERIODS else 0)
             refused, base = refused + unserved, min(base, len(instances.every))
@@ -224,11 +238,18 @@ class ScheduleSearch:
             hint = "give its price in the prices file: `seatrial prices refresh`"
             raise PlanError.of("SEA567", "the plan has no price to compare", where=where, hint=hint)
         known: dict[str, tuple[Fields, Screened | None]] = {}
-        ranked = self._screened(known, [{}, *self._first()], jobs)
-        for _ in range(2):  # the second time, refinements meet
-            refined = [{**fields, name: value} for fields in ranked[:_REFINED] for name, value in self._refinements()]
+        ranked = self._screened(known, [{}, *self.candidates()], jobs)
+        for _ in range(2):  # the second time, refinements meet; and what is taken back may not have been needed
+            tops = ranked[:_REFINED]
+            refined = [{**fields, name: value} for fields in tops for name, value in self._refinements()]
+            refined += [
+                {other: fields[other] for other in fields if other != name} for fields in tops for name in fields
+            ]
             ranked = self._screened(known, refined, jobs)
-        done, later = [current], [fields for fields in ranked if fields][:_MOST_SIMULATED]
+        # Those that may miss come first where they cost less; some that surely keep the share come after them.
+        sure = [fields for fields, result in known.values() if result is not None and result.shortfall <= 0]
+        sure = [fields for fields in ranked if fields in sure and fields not in ranked[: 2 * _AT_ONCE]]
+        done, later = [current], [fields for fields in ranked[: 2 * _AT_ONCE] if fields] + sure[:_AT_ONCE]
         while later and sum(each.keeps_share for each in done) < _KEPT:
             done += [each for each in self._each(self.simulate, later[:_AT_ONCE], jobs) if each is not None]
             later = later[_AT_ONCE:]
@@ -275,7 +296,7 @@ class ScheduleSearch:
         ranked = sorted(distinct.values(), key=lambda each: (max(_TOLERANCE, each[1].shortfall), each[1].usd_per_day))
         return [fields for fields, _ in ranked]
 
-    def _first(self) -> Iterator[Fields]:
+    def candidates(self) -> Iterator[Fields]:
         """Yield the fields of schedules by type, fewest and most copies, and actions."""
         spec, own = self.loaded.endpoint.scaling, self.plan.instance_type.value
         rows = [row for row in types_at_load(self.loaded) if row.usd_per_hour is not None and row.instance_type != own]
@@ -374,6 +395,29 @@ class ScheduleSearch:
         return results
 
 
+def _is_calm(run: _Run, begin_s: float, most: float) -> bool:
+    """Return whether no more than scaling in at its end happens in a minute with so many outstanding; pass it then.
+
+    The largest sample decides: the alarm for scaling in looks at whole minutes.
+    """
+    instances, control, copies = run.instances, run.control, run.instances.in_service
+    idle = sum(not each.places for each in instances.every)
+    if (most and not copies) or any(each.starting_s for each in instances.every):
+        return False
+    if idle and len(instances.every) > instances.least:
+        return False
+    if control is not None:
+        is_due = bool(control.schedule) and control.schedule[0][0] <= begin_s + S_PER_MINUTE
+        is_high = most > control.policy.target * copies and control.current < control.limits.most
+        if is_due or is_high or not control.limits.least <= control.current <= control.limits.most:
+            return False
+        control.samples.extend([most / copies if copies else None] * (_PERIODS - 1))
+    instances.spent_s["serving"] += int(S_PER_MINUTE) * (len(instances.every) - idle)
+    instances.spent_s["idle"] += int(S_PER_MINUTE) * idle
+    run.scale(begin_s + S_PER_MINUTE, most, 0)
+    return True
+
+
 _inherited: list[Callable[[int], Any]] = []
 
 
@@ -385,8 +429,21 @@ def _look_at(place: int) -> Any:  # noqa: ANN401 (a process sends what it was gi
     return _inherited[0](place)
 
 
-def by_path(fields: Fields) -> dict[tuple[str, ...], Yaml]:
-    """Return fields by the paths of their dotted names."""
+def write_schedule(loaded: LoadedSpec, schedule: SimulatedSchedule, environments: Path) -> None:
+    """Write what a schedule sets into the spec, as overrides of its environment; all of it or nothing.
+
+    Raises:
+        SpecError: SEA568, the text can't be kept or the file can't be written; whatever the written spec would break.
+    """
+    path, environment = loaded.path, loaded.environment.name
+    fields = {("environments", environment, *place): value for place, value in _by_path(schedule.fields).items()}
+    with changing_file(path, "SEA568"):
+        text = edited_text(read_text(path), fields, path.as_posix())
+        load_source(parse_source(text, path.as_posix()), path, environment, environments=environments)
+        replace_file(path, text, "SEA568")
+
+
+def _by_path(fields: Mapping[str, Yaml]) -> dict[tuple[str, ...], Yaml]:
     return {tuple(name.split(".")): value for name, value in fields.items()}
 
 

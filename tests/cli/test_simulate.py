@@ -44,6 +44,8 @@ def test_json_is_the_document_and_measured_starts_are_named(seatrial: Seatrial, 
     ]
     assert (len(made.minutes.requests), sum(made.minutes.requests), made.meets_slo) == (1440, made.requests, True)
     assert json.loads(seatrial("schema", "simulation").stdout)["title"] == "Simulation"
+    refused = seatrial(*SPEC, "--share", "0.9")
+    assert (refused.returncode, "needs --cheapest" in refused.stderr) == (2, True)
 
 
 def test_problems_are_listed_and_no_file_is_written_over(seatrial: Seatrial, project: Path) -> None:
