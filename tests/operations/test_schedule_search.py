@@ -36,7 +36,8 @@ def slow_copies(folder: Path) -> ScheduleSearch:
     saved = plan.cost.model_copy(update={"savings_plan_usd_per_hour": 0.75 * (plan.cost.usd_per_hour or 0)})
     plan = plan.model_copy(update={**held, "cost": saved, "max_instances": 4})
     scaling = loaded.endpoint.scaling.model_copy(update={"max_copies": 4})
-    document = {**loaded.document.data, "scaling": {"min_copies": 1, "max_copies": 4}}
+    limits: dict[str, Yaml] = {"min_copies": 1, "max_copies": 4}
+    document: dict[str, Yaml] = {**loaded.document.data, "scaling": limits}
     rails = loaded.environment.guard_rails.model_copy(update={"max_copies": 4})
     loaded = replace(
         loaded,
