@@ -164,7 +164,7 @@ class Simulation(FrozenModel):
     minutes: Minutes
 
 
-class FieldChange(FrozenModel):
+class ScheduleChange(FrozenModel):
     """A field of the spec that another schedule sets; `because` says what setting it alone saves or prevents."""
 
     field: str
@@ -220,4 +220,4 @@ class CheapestSchedule(FrozenModel):
     current: SimulatedSchedule
     cheapest: SimulatedSchedule
     runner_up: SimulatedSchedule | None
-    changes: tuple[FieldChange, ...]
+    changes: tuple[ScheduleChange, ...]

@@ -379,7 +379,7 @@ def simulate_days(
         SpecError: SEA564, the endpoint is of a kind that is not simulated, with every reason.
     """
     _check_kind(loaded)
-    run = begin_run(loaded, plan, traffic, days=days, starts=starts)
+    run = begin_run(loaded, plan, traffic, days, starts)
     for number, (times, kinds) in enumerate(traffic.minutes(days, seed)):
         run.pass_minute(number * S_PER_MINUTE, times, kinds)
     run.fleet.settle(inf)
@@ -387,9 +387,7 @@ def simulate_days(
     return _result(run, loaded, plan, traffic, {"days": days, "seed": seed, "starts": starts})
 
 
-def begin_run(
-    loaded: LoadedSpec, plan: Plan, traffic: TrafficSource, *, days: int, starts: tuple[StartPart, ...]
-) -> _Run:
+def begin_run(loaded: LoadedSpec, plan: Plan, traffic: TrafficSource, days: int, starts: tuple[StartPart, ...]) -> _Run:
     """Return a run before its first minute, with the planned copies in service and the scaling of those days."""
     scaling = loaded.endpoint.scaling
     objectives = tuple(

@@ -19,7 +19,9 @@ from math import ceil, exp, floor, log10, sqrt
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
-from seatrial.documents.simulation import CheapestSchedule, FieldChange, SimulatedSchedule
+from pydantic import ValidationError
+
+from seatrial.documents.simulation import CheapestSchedule, ScheduleChange, SimulatedSchedule
 from seatrial.locks.lock_file import changing_file, replace_file
 from seatrial.operations.fleet import HOURS_PER_MONTH, PERIOD_S, begin_run, copy_rate, simulate_days
 from seatrial.operations.traffic import DAYS_READ, MINUTES_PER_DAY
@@ -139,7 +141,7 @@ class ScheduleSearch:
             if key not in self._plans:
                 self._plans[key] = None
                 self._plans[key] = make_plan(loaded) if planned else self.plan
-        except (SpecError, PlanError):
+        except (SpecError, PlanError, ValidationError):
             return None
         plan = self._plans[key]
         return None if plan is None or plan.cost.usd_per_hour is None else (loaded, plan)
@@ -148,7 +150,7 @@ class ScheduleSearch:
         """Go through the days of a schedule in the fluid model; `None` as `schedule`."""
         if (made := self.schedule(fields)) is None:
             return None
-        run = begin_run(*made, self.traffic, days=self.days, starts=self.starts_of(made[1], made[0]))
+        run = begin_run(*made, self.traffic, self.days, self.starts_of(made[1], made[0]))
         levels, instances, answered = self._levels_of(*made), run.instances, dict[tuple[int, float], float]()
         slots, top, queue = levels.levels[-1], levels.rates[-1], levels.service.queue
         backlog, refused, base = 0.0, 0.0, len(instances.every)
@@ -205,11 +207,11 @@ class ScheduleSearch:
         """Simulate the days of a schedule in full; `None` as `schedule`."""
         if (made := self.schedule(fields)) is None:
             return None
-        starts = self.starts_of(made[1], made[0])
-        done = simulate_days(*made, self.traffic, days=self.days, seed=self.seed, starts=starts)
+        starts, days, seed = self.starts_of(made[1], made[0]), self.days, self.seed
+        done = simulate_days(*made, self.traffic, days=days, seed=seed, starts=starts)
         refused, base = done.refused_without_copy + done.refused_full, min(done.minutes.instances)
-        keeps = done.within_slo >= (self.share or 0.0) or not done.requests
-        if self.share is None:
+        keeps = not done.requests or done.within_slo >= (self.share or 0.0)
+        if self.share is None and done.requests:
             keeps = all(each.met for each in done.objectives)
             keeps = keeps and refused <= self.loaded.endpoint.slo.error_rate * done.requests
         saved = _saved_per_hour(made[1]) * base * HOURS_PER_MONTH
@@ -357,7 +359,7 @@ class ScheduleSearch:
                     for name, at, copies in (("busy-hours", raised, most), ("quiet-hours", lowered, low))
                 ]
 
-    def _changes(self, fields: Fields) -> Iterator[FieldChange]:
+    def _changes(self, fields: Fields) -> Iterator[ScheduleChange]:
         whole = self.screen(fields)
         for name, value in fields.items():
             result = self.screen({other: given for other, given in fields.items() if other != name})
@@ -368,7 +370,7 @@ class ScheduleSearch:
                 if result.shortfall > max(0.0, whole.shortfall):
                     dearer = f"{usd(abs(saved))} a month {'less' if saved < 0 else 'more'}"
                     because = f"without it {result.within_slo:.2%} are within the SLO, for {dearer}"
-            yield FieldChange(field=name, before=self._now(name), after=value, because=because)
+            yield ScheduleChange(field=name, before=self._now(name), after=value, because=because)
 
     def _now(self, name: str) -> Any:  # noqa: ANN401 (a value of the spec)
         written: Any = self.loaded.endpoint.model_dump(mode="json", exclude_none=True)
@@ -379,7 +381,7 @@ class ScheduleSearch:
     def _levels_of(self, loaded: LoadedSpec, plan: Plan) -> _Levels:
         key = (plan.curve, plan.max_num_seqs.value, plan.max_queued_requests.value)
         if key not in self._levels:
-            run = begin_run(loaded, plan, self.traffic, days=1, starts=self.starts_of(plan, loaded))
+            run = begin_run(loaded, plan, self.traffic, 1, self.starts_of(plan, loaded))
             self._levels[key] = _Levels(run.fleet.service)
         return self._levels[key]
 

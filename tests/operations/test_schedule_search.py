@@ -138,6 +138,12 @@ def test_no_schedule_and_no_price_are_told(search: ScheduleSearch) -> None:
         replace(search, plan=search.plan.model_copy(update={"cost": cost}), _plans={}).run(jobs=1)
 
 
+def test_without_requests_everything_is_kept(search: ScheduleSearch) -> None:
+    idle = replace(search, traffic=hourly({}, 1)).run(jobs=1)
+    assert (idle.cheapest.keeps_share, idle.cheapest.fields["scaling.min_copies"]) == (True, 0)
+    assert idle.cheapest.usd_per_month < 0.1 * idle.current.usd_per_month
+
+
 def test_actions_come_before_the_busy_hours_of_weekdays_and_past_midnight(search: ScheduleSearch) -> None:
     search = replace(search, traffic=hourly({}, 7), days=7)
     for hours, expected in (
