@@ -45,12 +45,12 @@ def slow_copies(folder: Path) -> ScheduleSearch:
         environment=loaded.environment.model_copy(update={"guard_rails": rails}),
         document=replace(loaded.document, data=document),
     )
-    office = 'profile: {peak_requests_per_second: 8, hours: {"09-14": 1}, other_hours: 0.02}'
+    office = 'profile: {peak_requests_per_second: 8, hours: {"09-11": 1}, other_hours: 0.02}'
     return ScheduleSearch(loaded, plan, traffic_of(folder, office), 1, 1, STARTS)
 
 
 def raised(copies: int, at: str) -> Yaml:
-    actions = (("up", at, copies), ("down", "0 14", 1))
+    actions = (("up", at, copies), ("down", "0 11", 1))
     return [{"name": name, "schedule": f"cron({when} * * ? *)", "min_copies": least} for name, when, least in actions]
 
 
