@@ -52,6 +52,7 @@ _KEPT: Final = 2  # the cheapest and the runner-up
 _REFINED: Final = 6
 _LEVELS: Final = 40
 _SLOT_MINUTES: Final = 10
+_DRAWS: Final = 20
 _PERIODS: Final = int(S_PER_MINUTE) // PERIOD_S
 _TOLERANCE: Final = 0.015  # of a share in the fluid model: the simulation judges what misses by less
 _TYPES: Final = "serving.instance_types"
@@ -108,6 +109,7 @@ class ScheduleSearch:
 
     Attributes:
         starts_of: Returns the parts of a start of a planned copy.
+        prompts_of: Returns what `simulate_days` takes as `prompts_s`; `quota`: as there.
         share: Share of all requests that must be within the SLO; `None`: what the objectives and the error rate demand.
     """
 
@@ -118,19 +120,25 @@ class ScheduleSearch:
     seed: int
     starts_of: Callable[[Plan, LoadedSpec], tuple[StartPart, ...]]
     share: float | None = None
+    prompts_of: Callable[[LoadedSpec, Plan], tuple[float, ...]] = lambda _loaded, _plan: ()
+    quota: int | None = None
     counts: list[int] = field(init=False)
     noise: list[float] = field(init=False)
+    peaks: list[float] = field(init=False)
     _plans: dict[str, Plan | None] = field(default_factory=dict)
     _levels: dict[object, _Levels] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.counts = [len(times) for times, _ in self.traffic.minutes(self.days, self.seed)]
-        # Samples ten seconds apart share the answers that go on from the one to the other.
+        # Half a second apart, numbers in flight share the answers that go on; a period has its last one and its most.
         usual = self._levels_of(self.loaded, self.plan)
-        kept = exp(-PERIOD_S * usual.rates[-1] / usual.levels[-1])
+        kept = exp(-PERIOD_S / _DRAWS * usual.rates[-1] / usual.levels[-1])
         draw, last = random.Random(self.seed), 0.0  # noqa: S311 (a simulation is repeatable)
-        periods = range(len(self.counts) * _PERIODS)
-        self.noise = [last := kept * last + sqrt(1 - kept**2) * draw.gauss() for _ in periods]
+        self.noise, self.peaks = [], []
+        for _ in range(len(self.counts) * _PERIODS):
+            drawn = [last := kept * last + sqrt(1 - kept**2) * draw.gauss() for _ in range(_DRAWS)]
+            self.noise.append(last)
+            self.peaks.append(max(drawn))
 
     def schedule(self, fields: Fields) -> tuple[LoadedSpec, Plan] | None:
         """Return the spec with some fields set, and its plan; `None` where that is contradictory or nothing fits it."""
@@ -150,20 +158,21 @@ class ScheduleSearch:
         """Go through the days of a schedule in the fluid model; `None` as `schedule`."""
         if (made := self.schedule(fields)) is None:
             return None
-        run = begin_run(*made, self.traffic, self.days, self.starts_of(made[1], made[0]))
+        run = begin_run(*made, self.traffic, self.days, self.starts_of(made[1], made[0]), quota=self.quota)
         levels, instances, answered = self._levels_of(*made), run.instances, dict[tuple[int, float], float]()
         slots, top, queue = levels.levels[-1], levels.rates[-1], levels.service.queue
         backlog, refused, base = 0.0, 0.0, len(instances.every)
         for number, count in enumerate(self.counts):
             rate, unserved, before, mean, width = count / S_PER_MINUTE, 0.0, 0, 0.0, 0.0
-            noise, begin_s = self.noise[number * _PERIODS :][:_PERIODS], number * S_PER_MINUTE
+            first, begin_s = number * _PERIODS, number * S_PER_MINUTE
+            noise, peaks = (every[first : first + _PERIODS] for every in (self.noise, self.peaks))
             for place in range(1, _PERIODS + 1):
-                come, outstanding, copies = rate * PERIOD_S, 0.0, instances.in_service
+                come, peak, copies = rate * PERIOD_S, 0.0, instances.in_service
                 if copies != before:
                     mean = copies and copies * levels.in_flight(rate / copies)
                     width = sqrt(mean)
                 before, now_s = copies, begin_s + place * PERIOD_S
-                most = mean + max(noise) * width if copies else rate
+                most = mean + max(peaks) * width if copies else rate
                 if place == 1 and not backlog and most <= copies * slots and _is_calm(run, begin_s, most):
                     if count:
                         place_of = int(max(0.0, mean + noise[number % _PERIODS] * width) / copies) + 1, 0.0
@@ -179,11 +188,11 @@ class ScheduleSearch:
                         (slots, late / copies / top) if late else (min(slots, int(outstanding / copies) + 1), 0.0)
                     )
                     answered[place_of] = answered.get(place_of, 0.0) + come
-                    outstanding = min(outstanding, copies * slots) + backlog
+                    peak = min(max(0.0, mean + peaks[place - 1] * width), copies * slots) + backlog
                 else:
                     unserved, backlog = unserved + come, 0.0
                 instances.pass_period(now_s)
-                run.scale(now_s, outstanding, ceil(unserved) if place == _PERIODS else 0)
+                run.scale(now_s, peak, ceil(unserved) if place == _PERIODS else 0)
             refused, base = refused + unserved, min(base, len(instances.every))
         saved = _saved_per_hour(made[1]) * base * 24
         hourly = (made[1].cost.usd_per_hour or 0.0) / made[1].instance_count.value
@@ -208,7 +217,8 @@ class ScheduleSearch:
         if (made := self.schedule(fields)) is None:
             return None
         starts, days, seed = self.starts_of(made[1], made[0]), self.days, self.seed
-        done = simulate_days(*made, self.traffic, days=days, seed=seed, starts=starts)
+        prompts_s, quota = self.prompts_of(*made), self.quota
+        done = simulate_days(*made, self.traffic, days=days, seed=seed, starts=starts, prompts_s=prompts_s, quota=quota)
         refused, base = done.refused_without_copy + done.refused_full, min(done.minutes.instances)
         keeps = not done.requests or done.within_slo >= (self.share or 0.0)
         if self.share is None and done.requests:
@@ -379,9 +389,10 @@ class ScheduleSearch:
         return written
 
     def _levels_of(self, loaded: LoadedSpec, plan: Plan) -> _Levels:
-        key = (plan.curve, plan.max_num_seqs.value, plan.max_queued_requests.value)
+        prompts_s = self.prompts_of(loaded, plan)
+        key = (plan.curve, plan.max_num_seqs.value, plan.max_queued_requests.value, prompts_s)
         if key not in self._levels:
-            run = begin_run(loaded, plan, self.traffic, 1, self.starts_of(plan, loaded))
+            run = begin_run(loaded, plan, self.traffic, 1, self.starts_of(plan, loaded), prompts_s=prompts_s)
             self._levels[key] = _Levels(run.fleet.service)
         return self._levels[key]
 
