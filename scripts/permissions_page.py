@@ -118,6 +118,11 @@ REASONS: Mapping[tuple[str, str], str] = {
     (RESULTS, "s3:*"): "Connections without TLS are refused.",
     (RESULTS, "s3:DeleteObject*"): "With `removal: destroy`, the results are deleted with the stack.",
     (KEY, "kms:*"): "IAM of the account decides who uses the key (default policy of AWS KMS).",
+    (
+        KEY,
+        "kms:CancelKeyDeletion",
+    ): "IAM of the account decides who administers the key that signs results, not who signs.",
+    (KEY, "kms:Sign"): "The function of trials alone signs results, by this policy: no policy of a role can allow it.",
     (KEY, "kms:Decrypt"): "CloudWatch publishes alarms to the encrypted topic.",
     (TOPIC, "sns:Publish"): "Alarms of the account publish; connections without TLS are refused.",
     (JOBS, "logs:CreateLogStream"): "The function writes its log.",

@@ -18,6 +18,7 @@ from seatrial_load.documents.request import (
     QualityObjective,  # noqa: TC001 (likewise)
     TrialRequest,  # noqa: TC001 (likewise)
 )
+from seatrial_load.documents.seal import ResultSeal  # noqa: TC001 (likewise)
 from seatrial_load.documents.stop import Stop, Void  # noqa: TC001 (likewise)
 from seatrial_load.documents.strict_json import RULE, read_document, write_document
 
@@ -662,6 +663,8 @@ class TrialResult:
         overload: What load beyond the knee did; None where it was not tried.
         random_arrivals: TTFT at random arrivals of the gate's throughput; None where it is neither measured nor
             predicted, or no objective is on TTFT.
+        seal: Who made it, with the signature of the trial service; None of a trial that no service made, or that could
+            not be signed.
     """
 
     schema_version: Literal["3"]
@@ -692,6 +695,7 @@ class TrialResult:
     container: ContainerMetrics | None = None
     overload: OverloadResult | None = None
     random_arrivals: RandomArrivals | None = None
+    seal: ResultSeal | None = None
 
     @property
     def knee(self) -> Knee | None:
