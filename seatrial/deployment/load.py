@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seatrial.deployment.document import COMPONENT_SUFFIX, LONGEST_NAME, Deployment, products_stack, service_stack
+from seatrial.deployment.evidence import locked_evidence_problems
 from seatrial.deployment.guests import packing_of, read_guests
 from seatrial.deployment.optimization_job import job_of
 from seatrial.deployment.packing import copies_of
@@ -271,9 +272,11 @@ def deployment_of(
         plan: Its plan. Default: the locked one.
 
     Raises:
-        SpecError: When the lock is wrong; SEA111 for a guard rail that everything together breaks.
+        SpecError: When the lock is wrong, or its evidence proves nothing (`deployment.evidence`); SEA111 for a guard
+            rail that everything together breaks.
         RenderError: When the plan can't be rendered.
     """
+    is_locked = plan is None
     plan = plan or read_locked_plan(loaded)
     guests = read_guests(loaded, plan)
     variants = tuple(read_variants(loaded))
@@ -282,9 +285,11 @@ def deployment_of(
     if problems := created_problems(plan, loaded, beside_of(variants, guests, packing)):
         raise SpecError(problems)
     return replace(
-        _rendered(loaded, plan, packaged=packaged, templates=templates),
+        _rendered(loaded, plan, packaged=packaged, templates=templates, is_locked=is_locked),
         variants=variants,
-        guests=tuple(_rendered(each.loaded, each.plan, packaged=packaged, templates=templates) for each in guests),
+        guests=tuple(
+            _rendered(each.loaded, each.plan, packaged=packaged, templates=templates, is_locked=True) for each in guests
+        ),
         packing=packing,
     )
 
@@ -317,8 +322,10 @@ def beside_of(variants: Iterable[Deployment], guests: Sequence[Guest], packing: 
     )
 
 
-def _rendered(loaded: LoadedSpec, plan: Plan, *, packaged: bool, templates: Path | None) -> Deployment:
+def _rendered(loaded: LoadedSpec, plan: Plan, *, packaged: bool, templates: Path | None, is_locked: bool) -> Deployment:
     serving = render_plan(loaded, plan, packaged=packaged, templates=templates)
+    if is_locked and (problems := locked_evidence_problems(loaded, plan, serving)):
+        raise SpecError(problems)
     instance = find_instance(plan.instance_type.value)
     return Deployment(
         endpoint=loaded.endpoint,

@@ -225,8 +225,9 @@ class TestServicesThatActWithARole:
     ) -> None:
         """As the trial service's: the account administers it, and no policy of a role can allow signing."""
         signer, name = roles.role(services=("lambda.amazonaws.com",)), laptop.name("signing")
-        root = {"Principal": {"AWS": f"arn:aws:iam::{ACCOUNT}:root"}}
-        policy = [allow("kms:Get*", "kms:Describe*", "kms:PutKeyPolicy", "kms:ScheduleKeyDeletion", **root)]
+        account = {"AWS": f"arn:aws:iam::{ACCOUNT}:root"}
+        administer = ("kms:Get*", "kms:Describe*", "kms:PutKeyPolicy", "kms:ScheduleKeyDeletion")
+        policy = [allow(*administer, Principal=account)]
         policy.append(allow("kms:Sign", Principal={"AWS": signer}))
         key = {"KeySpec": "ECC_NIST_P256", "KeyUsage": "SIGN_VERIFY", "KeyPolicy": {"Statement": policy}}
         resources = {"Key": {"Type": "AWS::KMS::Key", "Properties": {**key, "PendingWindowInDays": 30}}}
