@@ -110,7 +110,7 @@ def signature_problems(text: str, result: TrialResult, target: LoadedSpec, place
     promotion, seal = target.environment.promotion, result.seal
     if not is_proof_needed(target):
         return
-    keys = f"run `seatrial keys {promotion.source} --write` with an account's rights, and have the change reviewed"
+    keys = f"run `seatrial keys -e {promotion.source} --write` with an account's rights, and have the change reviewed"
     if seal is None:
         message = "the result of the trial is not signed"
         hint = f"deploy with this release to {promotion.source}, whose trial service signs, and try the plan again"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from base64 import b64encode
+from base64 import b64decode, b64encode
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import pytest
+from botocore.exceptions import ClientError
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, utils
 
@@ -159,6 +160,13 @@ class EvidenceKey:
             raise UnavailableError("AccessDeniedException")
         assert (asked["KeyId"], asked["MessageType"]) == (self.arn, "DIGEST")
         return {"Signature": self.private.sign(asked["Message"], ec.ECDSA(utils.Prehashed(hashes.SHA256())))}
+
+    def get_public_key(self, **asked: Any) -> dict[str, bytes]:  # noqa: ANN401 (likewise)
+        if self.denied:
+            refusal: Any = {"Error": {"Code": "AccessDeniedException", "Message": "no"}}
+            raise ClientError(refusal, "GetPublicKey")
+        assert asked["KeyId"] == self.arn
+        return {"PublicKey": b64decode(self.public)}
 
     @property
     def public(self) -> str:
