@@ -70,6 +70,7 @@ def promote_command(
                     "spec": lock.loaded.path.as_posix(),
                     "environment": lock.loaded.environment.name,
                     "changes": list(lock.lines),
+                    "signed_by": lock.signed_by or None,
                     "plan": lock.plan.model_dump(mode="json"),
                 }
                 for lock in promoted
@@ -80,7 +81,10 @@ def promote_command(
 
         for lock in promoted:
             typer.echo(f"{lock.loaded.path.as_posix()}: {lock.loaded.environment.name}")
-            for line in (*provenance_lines(lock.plan.promoted), *lock.lines):
+            proof = (
+                f"signed in {lock.signed_by}" if lock.signed_by else "not signed: nothing proves that it is as it was"
+            )
+            for line in (*provenance_lines(lock.plan.promoted), proof, *lock.lines):
                 typer.echo(f"  {line}")
     for one in promoted if write else ():
         typer.echo(f"locked in {write_lock(one.plan, one.loaded.path, one.evidence).as_posix()}", err=True)

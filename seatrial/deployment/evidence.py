@@ -9,6 +9,7 @@ import json
 from base64 import b64decode
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
 from seatrial.deployment.trial import slo_objectives, trial_workload
@@ -142,6 +143,11 @@ def _verifies(key: str, text: str, signature: str) -> bool:
     except (InvalidSignature, ValueError):  # of a text that is no base64 too, and of a point that is on no curve
         return False
     return True
+
+
+def fingerprint(key: str) -> str:
+    """Return the SHA-256 of a public key's DER, in hexadecimal digits."""
+    return sha256(b64decode(key)).hexdigest()
 
 
 def _copied(promoted: Promoted, result: TrialResult, loaded: LoadedSpec, place: Place) -> Iterator[Finding]:

@@ -6,9 +6,8 @@ The trial of a deployed endpoint is read from its stack and its environment's bu
 from __future__ import annotations
 
 import json
-from base64 import b64decode, b64encode
+from base64 import b64encode
 from dataclasses import dataclass, replace
-from hashlib import sha256
 from typing import TYPE_CHECKING
 
 import yaml
@@ -21,6 +20,7 @@ from seatrial.deployment.evidence import (
     configuration_problems,
     copied_fields,
     ended_at,
+    fingerprint,
     signature_problems,
     slo_problems,
     step_problem,
@@ -268,12 +268,14 @@ class PromotedLock:
         plan: Its plan, with provenance.
         lines: What changes against the plan that is locked there; one line when nothing is locked yet.
         evidence: The signed result, which goes into the lock beside the plan.
+        signed_by: The execution that the signature names; empty where the result is not signed.
     """
 
     loaded: LoadedSpec
     plan: Plan
     lines: tuple[str, ...]
     evidence: str = ""
+    signed_by: str = ""
 
 
 def source_of(target: EnvironmentSpec, given: str | None) -> str:
@@ -343,7 +345,8 @@ def promote_plan(
     before = locked_document(target)
     plan, another = count_generation(before, _promoted_before(before, plan))
     lines = (*another, *changes(before, plan)) if before is not None else ("no plan is locked yet",)
-    return PromotedLock(target, plan, lines, evidence.text)
+    seal = None if evidence.result is None else evidence.result.seal
+    return PromotedLock(target, plan, lines, evidence.text, "" if seal is None else seal.actor)
 
 
 def _promoted_before(before: Mapping[str, object] | None, plan: Plan) -> Plan:
@@ -434,7 +437,7 @@ class SigningKey:
     @property
     def fingerprint(self) -> str:
         """SHA-256 of the public half, in hexadecimal digits, as `openssl` tells it."""
-        return sha256(b64decode(self.public)).hexdigest()
+        return fingerprint(self.public)
 
 
 def signing_key(environment: EnvironmentSpec, cloudformation: CloudFormationClient, keys: KMSClient) -> SigningKey:

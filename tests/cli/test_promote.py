@@ -53,6 +53,7 @@ def test_it_shows_what_would_change_and_writes_when_asked(seatrial: Seatrial, pr
     lines = shown.stdout.splitlines()
     assert lines[0] == f"endpoints/{NAME}.yaml: prod"
     assert lines[1].startswith("  promoted from dev: trial passed, ended 2999-01-01T00:01:01+00:00, knee 16")
+    assert "  not signed: nothing proves that it is as it was" in lines
     written = seatrial(*asked, "--write", "--format", "json")
     (row,) = json.loads(written.stdout)
     environments = json.loads(lock.read_bytes())["environments"]
@@ -110,5 +111,6 @@ def test_where_it_is_required_only_promoted_plans_are_written(seatrial: Seatrial
     skipped = seatrial("render", "endpoints", "-e", "prod", "--output", "rendered")
     assert f"note: {spec}: skipped until its plan is promoted" in skipped.stderr
     assert not (project / "rendered" / NAME).exists()
-    seatrial("promote", NAME, "--to", "prod", "--result", result.name, "--write")
+    signed = seatrial("promote", NAME, "--to", "prod", "--result", result.name, "--write")
+    assert "  signed in arn:aws:states:" in signed.stdout, signed.stderr
     assert seatrial("plan", spec, "-e", "prod", "--check").stdout == f"{spec}: prod: fresh\n"

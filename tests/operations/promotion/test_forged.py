@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from seatrial.cli.support.locking import check_freshness
-from seatrial.deployment.evidence import with_evidence
+from seatrial.deployment.evidence import fingerprint, with_evidence
 from seatrial.deployment.load import deployment_of, load_deployments
 from seatrial.locks.lock_file import lock_text, read_lock, seal_of, write_lock
 from seatrial.locks.locked_plan import freshness_of, read_locked_plan
 from seatrial.operations.promotion import evidence_of_result
+from seatrial.operations.review.changes import findings
+from seatrial.operations.review.side import EndpointState
 from seatrial.specs.spec_files import lock_path
 from seatrial_base.errors import SpecError
 from seatrial_load.documents.result import TrialResult, Verdict
@@ -23,8 +25,10 @@ from tests.operations.promotion.conftest import KEY, NOW, REQUIRED, evidence_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from datetime import datetime
 
     from seatrial.operations.promotion import TrialEvidence
+    from seatrial_base.findings import Finding
     from tests.operations.promotion.conftest import Staged
 
     Edit = Callable[[dict[str, Any]], object]
@@ -234,3 +238,31 @@ def test_a_promotion_in_the_future_is_told_where_the_time_is_known(staged: Stage
     assert with_evidence(state, now=NOW).state == "fresh"
     early = with_evidence(state, now=NOW - timedelta(days=1))
     assert [each.rule for each in early.problems] == ["SEA474"]
+
+
+def commented(old: EndpointState, new: EndpointState, now: datetime = NOW) -> list[Finding]:
+    """Return what the comment tells of a promotion, beside what lint and the plan say."""
+    rules = {"SEA474", "SEA585"}
+    return [each for each in findings(old, new, now)[0] if each.rule in rules or "promoted from" in each.message]
+
+
+def test_the_comment_tells_a_new_promotion_and_a_key_that_comes_with_it(staged: Staged) -> None:
+    def state() -> EndpointState:
+        loaded = staged.load("prod")
+        return EndpointState(loaded=loaded, plan=read_locked_plan(loaded), deployment=deployment_of(loaded))
+
+    before, later = EndpointState(loaded=staged.load("prod")), NOW + timedelta(days=60)
+    promoted(staged)
+    after = state()
+    (note,) = commented(before, after)
+    assert (note.rule, note.severity) == ("", "note")
+    assert note.message.startswith("promoted from staging: trial passed, ended 2026-11-21T01:01:01+00:00")
+    assert note.message.endswith("; proven by a signed result")
+    assert [each.rule for each in commented(before, after, later)] == ["", "SEA474"]
+    assert commented(after, after, later) == []
+    staged.write(prod={"promotion": {**REQUIRED, "public_keys": [KEY.public, OTHER_KEY.public]}})
+    swapped, noted = commented(before, state())
+    assert (swapped.rule, swapped.severity, noted.rule) == ("SEA585", "warning", "")
+    assert fingerprint(OTHER_KEY.public) in swapped.message
+    assert swapped.message.endswith("counts as a trial in staging; the same change promotes a plan")
+    assert not commented(after, state())[0].message.endswith("promotes a plan")
