@@ -42,7 +42,7 @@ LONGEST_SUBJECT: Final = 100
 
 
 def keep_result(
-    store: TrialStore, order: Order, result: TrialResult, *, seal: Seal, bus: Bus, now_s: float
+    store: TrialStore, order: Order, result: TrialResult, *, seal: Signer, bus: Bus, now_s: float
 ) -> list[str]:
     """Keep what was measured and announce it, signed, credentials masked; return the log's lines.
 
@@ -67,7 +67,7 @@ def keep_result(
     return [line for line in lines if line]
 
 
-def sealed(result: TrialResult, seal: Seal, request_id: str) -> tuple[str, str]:
+def sealed(result: TrialResult, seal: Signer, request_id: str) -> tuple[str, str]:
     """Return a result as it is kept, and why it has no signature; empty when it has one.
 
     No deployment fails for want of a signature: the next environment refuses to take the result as evidence.
@@ -152,7 +152,7 @@ def _uri(store: TrialStore, endpoint_name: str, result: TrialResult) -> str:
     return store.uri(configuration_key(*names))
 
 
-class Seal(Protocol):
+class Signer(Protocol):
     """Signs results."""
 
     def __call__(self, text: str, request_id: str) -> str:
