@@ -43,7 +43,7 @@ from seatrial_base.findings import Finding, Place
 from seatrial_load.slo.verdict import verdict_at
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
     from datetime import datetime
 
     from mypy_boto3_cloudformation import CloudFormationClient
@@ -343,20 +343,10 @@ def promote_plan(
     if problems or plan is None:
         raise SpecError(dict.fromkeys(problems))
     before = locked_document(target)
-    plan, another = count_generation(before, _promoted_before(before, plan))
+    plan, another = count_generation(before, plan)
     lines = (*another, *changes(before, plan)) if before is not None else ("no plan is locked yet",)
     seal = None if evidence.result is None else evidence.result.seal
     return PromotedLock(target, plan, lines, evidence.text, "" if seal is None else seal.actor)
-
-
-def _promoted_before(before: Mapping[str, object] | None, plan: Plan) -> Plan:
-    """Return the plan with the time of an earlier promotion of the same trial: to repeat it changes nothing."""
-    promoted, known = plan.promoted, (before or {}).get("promoted")
-    if promoted is None or not isinstance(known, dict):
-        return plan
-    again = promoted.model_copy(update={"promoted_at": known.get("promoted_at", "")})
-    same = again.model_dump(mode="json") == known and bool(again.promoted_at)
-    return plan.model_copy(update={"promoted": again}) if same else plan
 
 
 def _tried_plan(source: LoadedSpec) -> tuple[Plan | None, list[Finding]]:

@@ -114,3 +114,9 @@ def test_where_it_is_required_only_promoted_plans_are_written(seatrial: Seatrial
     signed = seatrial("promote", NAME, "--to", "prod", "--result", result.name, "--write")
     assert "  signed in arn:aws:states:" in signed.stdout, signed.stderr
     assert seatrial("plan", spec, "-e", "prod", "--check").stdout == f"{spec}: prod: fresh\n"
+    lock = project / "endpoints" / f"{NAME}.lock.json"
+    lock.write_text(
+        lock.read_text(encoding="utf-8").replace('\\"duration_s\\":', '\\"duration_s\\":1'), encoding="utf-8"
+    )
+    forged = seatrial("plan", spec, "-e", "prod", "--check")
+    assert (forged.returncode, f"{spec}: prod: unproven (SEA581" in forged.stdout) == (1, True)

@@ -6,7 +6,7 @@ import json
 from base64 import b64encode
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from seatrial_base.errors import BenchError
 from seatrial_base.secrets import redacted
@@ -19,7 +19,7 @@ from seatrial_load.documents.result import TrialResult
 from seatrial_load.documents.seal import MEMBER, SIGNATURE, signed_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from mypy_boto3_events import EventBridgeClient
     from mypy_boto3_kms import KMSClient
@@ -37,12 +37,14 @@ SOURCE: Final = "seatrial"
 DETAIL_TYPE: Final = "Sea trial finished"
 
 Detail = dict[str, str | float | None]
+Sign: TypeAlias = "Callable[[str, str], str]"
+"""Returns a result's JSON with the seal of the trial of a request, by its ID."""
 LONGEST_SUBJECT: Final = 100
 """Characters of a subject that Amazon SNS takes: ASCII, one line (API reference, Publish)."""
 
 
 def keep_result(
-    store: TrialStore, order: Order, result: TrialResult, *, seal: Signer, bus: Bus, now_s: float
+    store: TrialStore, order: Order, result: TrialResult, *, seal: Sign, bus: Bus, now_s: float
 ) -> list[str]:
     """Keep what was measured and announce it, signed, credentials masked; return the log's lines.
 
@@ -67,7 +69,7 @@ def keep_result(
     return [line for line in lines if line]
 
 
-def sealed(result: TrialResult, seal: Signer, request_id: str) -> tuple[str, str]:
+def sealed(result: TrialResult, seal: Sign, request_id: str) -> tuple[str, str]:
     """Return a result as it is kept, and why it has no signature; empty when it has one.
 
     No deployment fails for want of a signature: the next environment refuses to take the result as evidence.
@@ -150,13 +152,6 @@ def _uri(store: TrialStore, endpoint_name: str, result: TrialResult) -> str:
         return store.uri(released_key(endpoint_name))
     names = (endpoint_name, result.request.plan_digest, expected.endpoint_config_name, expected.model_name)
     return store.uri(configuration_key(*names))
-
-
-class Signer(Protocol):
-    """Signs results."""
-
-    def __call__(self, text: str, request_id: str) -> str:
-        """Return a result's JSON with the seal of the trial of a request."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from seatrial_cdk.trials.runtime.components import ComponentState
     from seatrial_cdk.trials.runtime.context import TrialContext
     from seatrial_cdk.trials.runtime.order import CustomResourceEvent
-    from seatrial_cdk.trials.runtime.outcome import Bus, Findings, Signer
+    from seatrial_cdk.trials.runtime.outcome import Bus, Findings, Sign
     from seatrial_cdk.trials.runtime.store import TrialStore
     from seatrial_load.documents.result import TrialResult
 
@@ -222,7 +222,7 @@ def scheduled_baseline(store: TrialStore, endpoint_name: str) -> Baseline:
 
 
 def keep_scheduled(
-    store: TrialStore, order: Order, result: TrialResult, *, seal: Signer, bus: Bus, findings: Findings, now_s: float
+    store: TrialStore, order: Order, result: TrialResult, *, seal: Sign, bus: Bus, findings: Findings, now_s: float
 ) -> list[str]:
     """Keep what was measured, announce it, and notify where it was not passed or got worse; return log lines."""
     properties, key = order.properties, trial_key(order.properties, order.request_id)
