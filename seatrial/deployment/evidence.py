@@ -166,8 +166,9 @@ def _age(
 ) -> Iterator[Finding]:
     """Judge the trial's age at its promotion: what is deployed and unchanged since does not expire."""
     try:
-        then = datetime.fromisoformat(promoted.promoted_at).astimezone(UTC)
-    except ValueError:
+        written = datetime.fromisoformat(promoted.promoted_at)
+        then = written.replace(tzinfo=written.tzinfo or UTC).astimezone(UTC)
+    except (ValueError, OverflowError):
         then = datetime.min.replace(tzinfo=UTC)
     ended = ended_at(result)
     hint = f"promote again: `{promotion_command(loaded)}`"
@@ -200,7 +201,7 @@ def verdict_problems(result: TrialResult, target: LoadedSpec) -> Iterator[Findin
     """Yield where a result contradicts itself, or proves no deployment."""
     source, status = result.request.environment, result.verdict.status
     hint = f"deploy the plan to {source} and try it there again"
-    if result.request.manner == "verify":
+    if result.request.manner == "verify" or not result.levels:  # beside users there may have been room for no load
         message = "the trial only verified the deployment: it sent a few requests and no load"
         yield step_problem(
             target, source, "SEA471", message, f"set trial.update: candidate in {source}, and deploy again"

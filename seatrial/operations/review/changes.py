@@ -156,10 +156,10 @@ def _promotion(old: EndpointState | None, new: EndpointState, loaded: LoadedSpec
         )
     if promoted is None or not is_new:
         return
-    proof = "proven by a signed result" if is_proof_needed(loaded) and new.deployment else "not proven by a signature"
-    message = f"{provenance_lines(promoted)[0]}; {proof}"
+    is_proven = is_proof_needed(loaded) and new.deployment is not None
+    message = f"{provenance_lines(promoted)[0]}; {'' if is_proven else 'not '}proven by a signed result"
     yield Finding("", Place("plan"), message, severity="note")
-    if problem := age_problem(datetime.fromisoformat(promoted.ended_at), now, loaded):
+    if is_proven and (problem := age_problem(datetime.fromisoformat(promoted.ended_at), now, loaded)):
         yield Finding("SEA474", Place("plan"), problem, "promote a newer trial", "warning")
 
 

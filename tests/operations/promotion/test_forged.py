@@ -167,6 +167,10 @@ LOCK_EDITS: dict[str, tuple[Edit, str]] = {
         lambda lock: lock["evidence"].update(prod=lock["evidence"]["prod"].replace("812.25", "512.25")),
         "SEA581",
     ),
+    "no start": (
+        lambda lock: lock["evidence"].update(prod=lock["evidence"]["prod"].replace("2026-11-21T01:00:00", "soon")),
+        "SEA581",
+    ),
     "no result": (lambda lock: lock["evidence"].update(prod="{}"), "SEA581"),
     "source": (lambda lock: lock["plan"]["promoted"].update(plan_digest="0123456789abcdef"), "SEA582"),
     "ended": (lambda lock: lock["plan"]["promoted"].update(ended_at="2026-11-22T00:00:00+00:00"), "SEA582"),
@@ -179,6 +183,7 @@ LOCK_EDITS: dict[str, tuple[Edit, str]] = {
     "load": (lambda lock: lock["plan"]["gate_concurrency_per_copy"].update(value=64), "SEA475"),
     "time": (lambda lock: lock["plan"]["promoted"].update(promoted_at="2026-01-01T00:00:00+00:00"), "SEA474"),
     "age": (lambda lock: lock["plan"]["promoted"].update(promoted_at="2027-02-01T00:00:00+00:00"), "SEA474"),
+    "endless": (lambda lock: lock["plan"]["promoted"].update(promoted_at="0001-01-01T00:00:00+14:00"), "SEA474"),
     "no time": (lambda lock: lock["plan"]["promoted"].pop("promoted_at"), "SEA474"),
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence  # noqa: TC003 (the strict reader resolves the fields' types)
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from seatrial_base.errors import BenchError
@@ -754,6 +755,10 @@ def impossible_values(result: TrialResult) -> Iterator[tuple[str, str]]:
     """Yield the path of every value that no trial can have measured, and its problem."""
     if result.duration_s < 0:
         yield "duration_s", f"{result.duration_s:g} is below 0"
+    try:
+        _ = datetime.fromisoformat(result.started_at).astimezone(UTC) + timedelta(seconds=result.duration_s)
+    except (ValueError, OverflowError):
+        yield "started_at", f"{result.started_at!r} and {result.duration_s:g} s after it are no times in ISO 8601"
     loads: Counter[tuple[int, float]] = Counter()
     for index, level in enumerate(result.levels):
         yield from ((f"levels[{index}].{name}", message) for name, message in _impossible_of(level))
