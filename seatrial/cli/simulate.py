@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import fmean
@@ -11,14 +12,16 @@ import typer
 
 from seatrial.cli.support.options import EnvironmentName, EnvironmentsFolder, SpecFile
 from seatrial.cli.support.specs import load_specs
-from seatrial_base.errors import SpecError
+from seatrial_base.errors import PlanError, SpecError
 from seatrial_base.terminal import show_json_text, show_text
 from seatrial_base.units import counted, usd
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
+    from seatrial.documents.plan import Plan
     from seatrial.documents.simulation import Simulation
+    from seatrial.specs.load import LoadedSpec
 
 _MOST_OBJECTIVES = 5
 
@@ -54,15 +57,20 @@ def simulate_command(
         float | None,
         typer.Option("--copy-start-s", min=0, help="Measured start of a copy on an instance, in seconds."),
     ] = None,
-    output_format: Annotated[Literal["text", "json"], typer.Option("--format", help="Output format.")] = "text",
+    quota: Annotated[
+        int | None,
+        typer.Option("--quota", min=1, help="Most instances of the plan's type that the account may have."),
+    ] = None,
+    output_format: Annotated[Literal["text", "json", "html"], typer.Option("--format", help="Output format.")] = "text",
 ) -> None:
     """Simulate days of traffic with scaling, starts, refusals and cost; nothing is measured and nothing is changed.
 
     The locked plan is simulated, without a lock the plan that would be made.
     """
+    from seatrial.deployment.starts import start_parts, start_warnings
     from seatrial.locks.lock_file import is_locked
     from seatrial.locks.locked_plan import read_locked_plan
-    from seatrial.operations.fleet import simulate_days, start_parts
+    from seatrial.operations.fleet import simulate_days
     from seatrial.operations.traffic import read_traffic
 
     (loaded,) = load_specs([spec], environment, environments)
@@ -78,11 +86,33 @@ def simulate_command(
     usual = min(plan.curve, key=lambda point: abs(point.concurrency - target))
     source = read_traffic(traffic, lambda tokens: (usual.ttft_ms + usual.tpot_ms * (tokens - 1)) / 1_000)
     starts = start_parts(plan, loaded, instance_s=instance_start_s, copy_s=copy_start_s)
-    simulation = simulate_days(loaded, plan, source, days=days or source.days, seed=seed, starts=starts)
+    for warning in start_warnings(plan, loaded, starts):
+        typer.echo(f"warning: {warning}", err=True)
+    prompts_s, days = prompts_seconds(loaded, plan, source.prompts), days or source.days
+    simulation = simulate_days(
+        loaded, plan, source, days=days, seed=seed, starts=starts, prompts_s=prompts_s, quota=quota
+    )
     if output_format == "json":
         show_json_text(simulation.model_dump_json(indent=1))
+    elif output_format == "html":
+        from seatrial.report.document.simulation import simulation_html
+
+        show_text(simulation_html(simulation))
     else:
         show_text("".join(f"{line}\n" for line in screen_lines(simulation)))
+
+
+def prompts_seconds(loaded: LoadedSpec, plan: Plan, prompts: Sequence[float]) -> tuple[float, ...]:
+    """Return how much longer the planner's prefill takes for each prompt than for one of mean length, if it knows."""
+    from seatrial.planner.calibration import measured_copy
+    from seatrial.planner.predict.iteration_cost import costs_of
+
+    with suppress(PlanError):
+        copy = measured_copy(loaded, plan)
+        costs, computed = costs_of(copy), 1 - copy.prefix_hit_rate
+        mean_s = costs.prefill(1.0, copy.prefilled_tokens)
+        return tuple(costs.prefill(1.0, max(1, round(tokens * computed))) - mean_s for tokens in prompts)
+    return ()
 
 
 def _write_traffic(endpoint: str, region: str, file: Path) -> None:
@@ -114,8 +144,10 @@ def screen_lines(simulation: Simulation) -> Iterator[str]:
     for each in done.objectives[:_MOST_OBJECTIVES]:
         kept = f"{each.share:.2%} of {each.required:.0%}, {'met' if each.met else 'missed'}"
         yield f"             {each.objective} <= {each.bound_ms:,.0f} ms: {kept}"
-    for name, values in (("Copies   ", minutes.copies), ("Instances", minutes.instances)):
-        yield f"{name}    {min(values)} to {max(values)}, {fmean(values):.1f} on average"
+    short = f"; {counted(done.copies_over_quota, 'more copy', 'more copies')} wanted" if done.copies_over_quota else ""
+    limited = f"; limited by the quota of {done.quota_instances}{short}" if short else ""
+    for name, values, more in (("Copies   ", minutes.copies, ""), ("Instances", minutes.instances, limited)):
+        yield f"{name}    {min(values)} to {max(values)}, {fmean(values):.1f} on average{more}"
     yield f"Changes      {len(done.events):,} of the number of copies; worst hour: {_worst_hour(done)}"
     further_s = sum(part.seconds for part in done.starts if part.further)
     new_s = sum(part.seconds for part in done.starts)

@@ -68,12 +68,34 @@ class ObjectiveShare(FrozenModel):
 
 
 class StartPart(FrozenModel):
-    """One part of the start of a copy; `further`: also of one more copy on an instance in service."""
+    """One part of the start of a copy; `further`: also of one more copy on an instance in service.
+
+    Attributes:
+        seconds: As measured; else a bound, slow on purpose, as the timeouts take it.
+        likely_s: The likely time, measured or published; `None` where none is known.
+    """
 
     part: str
     seconds: float
     further: bool
     source: str
+    likely_s: float | None = None
+    likely_source: str = ""
+
+
+class CopyStart(FrozenModel):
+    """The start of a planned copy.
+
+    Attributes:
+        totals: Until the first answer of a copy, from the load that needs it on.
+        shortcuts: What would shorten it, with the seconds that it saves.
+    """
+
+    parts: tuple[StartPart, ...]
+    totals: tuple[StartPart, ...]
+    shortcuts: tuple[StartPart, ...]
+    waits: str
+    warnings: tuple[str, ...]
 
 
 class SimulatedCost(FrozenModel):
@@ -116,6 +138,8 @@ class Simulation(FrozenModel):
         starts_at: First minute, ISO 8601 with the offset of its time zone.
         seed: Of the random arrivals: equal inputs and seeds give equal results.
         refused_full: Refused as every copy had as many as it takes.
+        quota_instances: Most instances that were allowed to run; `None` where no quota was given.
+        copies_over_quota: Most copies at once that scaling wanted and the quota had no room for.
         waited: Share of the answered requests that waited for a place in a batch.
         within_slo: Share of all requests that were answered within the highest percentile's bound of each latency.
         meets_slo: Whether every objective was met, that of errors included; `None` where the SLO bounds no latency.
@@ -141,6 +165,8 @@ class Simulation(FrozenModel):
     objectives: tuple[ObjectiveShare, ...]
     output_tok_s: float
     mean_instances: float
+    quota_instances: int | None = None
+    copies_over_quota: int = 0
     starts: tuple[StartPart, ...]
     cost: SimulatedCost | None
     not_simulated: tuple[str, ...]

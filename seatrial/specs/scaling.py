@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta, tzinfo
 from typing import TYPE_CHECKING, Annotated, Literal
-from zoneinfo import available_timezones
+from zoneinfo import ZoneInfo, available_timezones
 
 from pydantic import Field, StringConstraints
 
@@ -316,6 +316,27 @@ def fire_times(expression: str, zone: tzinfo, first: date, days: int) -> Iterato
         for day in (first + timedelta(days=count) for count in range(days)):
             if day.month in months and day.year in years and _is_day(day, words[_DAY_OF_MONTH], words[_DAY_OF_WEEK]):
                 yield from (datetime.combine(day, time(hour, minute), zone) for hour in hours for minute in minutes)
+
+
+def limits_over(scaling: ScalingSpec, begin: datetime, days: int) -> Iterator[tuple[float, int, int]]:
+    """Yield the limits that hold from `begin` on, and those of each schedule that comes due within some days.
+
+    Each has its seconds from `begin`, the fewest and the most copies. Limits that contradict are refused and not made.
+    """
+    due: list[tuple[float, ScalingScheduleSpec]] = []
+    for each in scaling.schedules:
+        zone = ZoneInfo(each.timezone or "UTC")
+        # Where it is another day than at `begin`, the last of these days ends later.
+        times = fire_times(each.schedule, zone, begin.astimezone(zone).date(), days + 1)
+        after = ((at.timestamp() - begin.timestamp(), each) for at in times)
+        due += [(at_s, schedule) for at_s, schedule in after if 0 <= at_s < days * 86_400]
+    least, most = scaling.min_copies, scaling.max_copies
+    yield 0.0, least, most
+    for at_s, schedule in sorted(due, key=lambda one: one[0]):
+        fewest = least if schedule.min_copies is None else schedule.min_copies
+        highest = most if schedule.max_copies is None else schedule.max_copies
+        least, most = (fewest, highest) if fewest <= highest else (least, most)
+        yield at_s, least, most
 
 
 def _values(field: _Field, word: str) -> list[int]:
