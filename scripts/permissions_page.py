@@ -55,7 +55,7 @@ DESCRIBES_NETWORK = "These actions have no resource level; joining a network and
 READS: Mapping[str, str] = {
     "cloudformation:DescribeStackEvents": "How a deployment ended; outputs name the deployed plan and the last trial.",
     "sagemaker:DescribeEndpoint": (
-        "Drift and `seatrial deploy` compare what is live with the lock; CloudFormation names configurations and models."
+        "Drift and `seatrial deploy` compare what is live with the lock; CloudFormation names configurations."
     ),
     "sagemaker:ListTags": "A tag has the digest of what a model's container reads; no model is described.",
     "s3:GetObject": "Promotion, drift and `seatrial deploy` read results of trials.",
