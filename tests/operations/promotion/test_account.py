@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from seatrial.operations.promotion import evidence_of_result, evidence_of_stack
+from seatrial.operations.promotion import evidence_of_result, evidence_of_stack, signing_key
+from seatrial.specs.environment import EnvironmentSpec
+from seatrial.specs.yaml_edit import edited_text
 from seatrial_base.errors import BenchError
-from tests.constructs.conftest import passing_result
+from tests.constructs.conftest import EvidenceKey, passing_result
 from tests.operations.drift.test_drift import OUTPUTS, Live
 from tests.operations.test_preflight import refused
 
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from seatrial.operations.promotion import TrialEvidence
+    from seatrial.specs.yaml_source import Yaml
 
 RESULT = passing_result()
 OTHER = json.dumps({"error": "the budget ended"})
@@ -114,3 +117,39 @@ def test_a_given_file_is_named_with_its_report() -> None:
         "out/result.md",
         None,
     )
+
+
+FIRST, SECOND = EvidenceKey().public, EvidenceKey().public
+KEYS = ("promotion", "public_keys")
+
+
+@pytest.mark.parametrize(
+    ("promotion", "keys", "edited"),
+    [
+        ("{source: dev}", [SECOND], f"{{source: dev, public_keys: [{SECOND}]}}"),
+        ("{source: dev, public_keys: []}", [SECOND], f"{{source: dev, public_keys: [{SECOND}]}}"),
+        (f"{{public_keys: [{FIRST}]}}", [FIRST, SECOND], f"{{public_keys: [{FIRST}, {SECOND}]}}"),
+        ("\n  source: dev", [SECOND], f"\n  source: dev\n  public_keys:\n    - {SECOND}"),
+        (
+            f"\n  public_keys:\n    - {FIRST} # a",
+            [FIRST, SECOND],
+            f"\n  public_keys:\n    - {FIRST} # a\n    - {SECOND}",
+        ),
+        (f"\n  public_keys: [{FIRST}]", [FIRST, SECOND], f"\n  public_keys:\n    - {FIRST}\n    - {SECOND}"),
+    ],
+)
+def test_a_key_is_added_and_nothing_else_of_the_file_changes(promotion: str, keys: list[Yaml], edited: str) -> None:
+    head, tail = "# ours\nname: prod\npromotion: ", "\nregion: us-east-1 # here\n"
+    assert edited_text(f"{head}{promotion}{tail}", {KEYS: keys}, "prod.yaml") == f"{head}{edited}{tail}"
+
+
+def test_the_public_half_of_the_signing_key_is_read_from_the_stack_of_the_trial_service() -> None:
+    place = EnvironmentSpec.model_validate({"name": "dev", "region": "us-east-1"})
+    key, live = EvidenceKey(), staging(outputs={"SigningKey": EvidenceKey().arn})
+    read = signing_key(place, cast("Any", live), cast("Any", key))
+    assert (read.arn, read.public, len(read.fingerprint)) == (key.arn, key.public, 64)
+    with pytest.raises(BenchError, match="SEA584: the stack has no key that signs results"):
+        signing_key(place, cast("Any", staging(outputs={})), cast("Any", key))
+    key.denied = True
+    with pytest.raises(BenchError, match=r"SEA584|SEA511"):
+        signing_key(place, cast("Any", live), cast("Any", key))
