@@ -20,6 +20,7 @@ from seatrial.cli.images import images
 from seatrial.cli.init import init_command
 from seatrial.cli.jobs import jobs
 from seatrial.cli.local import demo_command, local
+from seatrial.cli.mcp import mcp_command
 from seatrial.cli.migrate import migrate_command
 from seatrial.cli.models import models
 from seatrial.cli.plan import plan_command
@@ -43,6 +44,7 @@ from seatrial.cli.validate import validate_command
 from seatrial_lint.cli.app import check_command, rules_command
 from seatrial_lint.cli.convert import convert_command
 from seatrial_lint.cli.lint import lint_command
+from seatrial_lint.cli.run import command_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,6 +65,7 @@ _COMMANDS: dict[str, dict[Callable[..., None] | typer.Typer, str]] = {
         local: "An embedded AWS with an LLM engine on this machine.",
         schema_command: "Print a document's JSON schema, for editors.",
         migrate_command: "Bring specs and locks to this release.",
+        mcp_command: "Serve plans and checks to an assistant, read-only.",
     },
     "Plan": {
         plan_command: "Choose what to deploy: instances, limits, price, why.",
@@ -110,11 +113,6 @@ _COMMANDS: dict[str, dict[Callable[..., None] | typer.Typer, str]] = {
     },
 }
 """The commands by what a user is about to do, in this order, each with its line in the help."""
-
-
-def command_name(function: Callable[..., None]) -> str:
-    """Return how a command is called: `compare-instances` of `compare_instances_command`."""
-    return function.__name__.removesuffix("_command").replace("_", "-")
 
 
 for _panel, _commands in _COMMANDS.items():
