@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
@@ -19,6 +20,8 @@ from seatrial.specs.load import load_spec
 from seatrial.specs.pipeline import promotion_order
 from seatrial_base.catalog.presets import PRESETS
 from seatrial_base.errors import SpecError
+from tests.docs.command_of import command_of
+from tests.docs.test_commands import commands
 from tests.make import run_make
 from tests.repository.conftest import ACCOUNTS, answers
 
@@ -242,3 +245,25 @@ def test_an_update_goes_through_a_link_within_the_folder(tmp_path: Path) -> None
     (tmp_path / ".github").symlink_to("shared")
     write_repository(tmp_path, answers("github"), update=True)
     assert any((tmp_path / "shared").rglob("*.yml"))
+
+
+@pytest.mark.parametrize("ci", get_args(Ci))
+def test_whatever_an_assistant_is_told_is_there(repositories: dict[Ci, Path], ci: Ci) -> None:
+    folder = repositories[ci]
+    text = (folder / "AGENTS.md").read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 50
+    makefile = (folder / "Makefile").read_text(encoding="utf-8")
+    targets = re.findall(r"^([a-z][a-z-]*):", makefile, re.MULTILINE)
+    named = [*commands(text), *(span.split() for span in re.findall(r"`((?:make|seatrial) [^`]+)`", text))]
+    assert len(named) > 15
+    for program, *words in named:
+        if program == "make":
+            assert words[0] in targets
+        else:
+            command, rest = command_of(words)
+            assert command is not None, words
+            known = {name for parameter in command.params for name in parameter.opts}
+            assert {word for word in rest if word.startswith("-")} <= known, words
+    files_named = re.findall(r"`([\w./-]+(?:\.(?:json|txt|py)|/|file|OWNERS))`", text)
+    assert len(files_named) > 6
+    assert [name for name in files_named if not (folder / name).exists() and not list(folder.rglob(name))] == []
