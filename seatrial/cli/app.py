@@ -44,7 +44,6 @@ from seatrial.cli.validate import validate_command
 from seatrial_lint.cli.app import check_command, rules_command
 from seatrial_lint.cli.convert import convert_command
 from seatrial_lint.cli.lint import lint_command
-from seatrial_lint.cli.run import command_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -113,6 +112,11 @@ _COMMANDS: dict[str, dict[Callable[..., None] | typer.Typer, str]] = {
     },
 }
 """The commands by what a user is about to do, in this order, each with its line in the help."""
+
+
+def command_name(function: Callable[..., None]) -> str:
+    """Return how a command is called: `compare-instances` of `compare_instances_command`."""
+    return function.__name__.removesuffix("_command").replace("_", "-")
 
 
 for _panel, _commands in _COMMANDS.items():

@@ -19,7 +19,7 @@ from seatrial.cli.diff import diff_command
 from seatrial.cli.doctor import doctor_command
 from seatrial.cli.plan import plan_command
 from seatrial.cli.predict import predict_command
-from seatrial.cli.simulate import simulate_command
+from seatrial.cli.simulate import screen_lines, simulate_command
 from seatrial.cli.support.model_options import OPTIONS as OF_A_MODEL
 from seatrial.cli.validate import validate_command
 from seatrial_base.errors import SpecError
@@ -27,7 +27,6 @@ from seatrial_base.files import follow_links
 from seatrial_base.findings import Finding, Place
 from seatrial_lint.cli.app import check_command, rules_command
 from seatrial_lint.cli.lint import lint_command
-from seatrial_lint.cli.run import command_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -54,54 +53,25 @@ class _Tool:
         options: The parameters that may be given beside the arguments. A list of what may: an option that writes and
             comes later must not become a tool's by itself.
         by: The option that makes it a tool of its own: a flag is always passed, any other must be given.
-        document: Makes the model of what it prints, where that has one.
-        view: Writes the document for people, where it is too long to read.
     """
 
     command: Callable[..., None]
     options: Sequence[str] = ()
     by: str = ""
-    document: Callable[[], type[BaseModel]] | None = None
-    view: Callable[[object], str] | None = None
-
-
-def _plan_document() -> type[BaseModel]:
-    from pydantic import create_model
-
-    from seatrial.documents.simulation import CopyStart
-    from seatrial.documents.plan import Plan
-
-    return create_model("PlanWithStart", __base__=Plan, start=(CopyStart, ...))
-
-
-def _simulation_document() -> type[BaseModel]:
-    from seatrial.documents.simulation import Simulation
-
-    return Simulation
-
-
-def _simulation_view(document: object) -> str:
-    from seatrial.cli.simulate import screen_lines
-    from seatrial.documents.simulation import Simulation
-
-    return "\n".join(screen_lines(Simulation.model_validate(document)))
 
 
 _MODEL: Final = (*_PLACE, *(name for name in OF_A_MODEL if name != "save"))
 _ALLOWED: Final = ("accept_slo_miss", "allow_unknown_price")
 TOOLS: Final = {
     "validate": _Tool(validate_command, _PLACE),
-    "plan": _Tool(plan_command, (*_MODEL, *_ALLOWED), document=_plan_document),
+    "plan": _Tool(plan_command, (*_MODEL, *_ALLOWED)),
     "plan_why": _Tool(plan_command, (*_MODEL, *_ALLOWED), by="why"),
     "plan_check": _Tool(plan_command, _PLACE, by="check"),
     "compare_instances": _Tool(compare_instances_command, _MODEL),
     "recipes": _Tool(recipes_command, (*_MODEL, "every")),
     "predict": _Tool(predict_command, ("engine", "load", "form", "strict")),
     "simulate": _Tool(
-        simulate_command,
-        (*_PLACE, "traffic", "days", "seed", "instance_start_s", "copy_start_s", "quota"),
-        document=_simulation_document,
-        view=_simulation_view,
+        simulate_command, (*_PLACE, "traffic", "days", "seed", "instance_start_s", "copy_start_s", "quota")
     ),
     "diff": _Tool(diff_command, (*_PLACE, "against", "base", "fix_forward")),
     "lint": _Tool(
@@ -111,7 +81,17 @@ TOOLS: Final = {
     "doctor": _Tool(doctor_command, (*_PLACE, "region", "why", "reason", "log", "image", "instance_type")),
     "rules": _Tool(rules_command),
 }
-"""The tools by name; each answers with the JSON of its command."""
+"""The tools by name, that of the command with `by`; each answers with the JSON of its command."""
+
+
+def _documents() -> dict[str, type[BaseModel]]:
+    """Return the models of what tools answer, where that has one."""
+    from pydantic import create_model
+
+    from seatrial.documents.plan import Plan
+    from seatrial.documents.simulation import CopyStart, Simulation
+
+    return {"plan": create_model("PlanWithStart", __base__=Plan, start=(CopyStart, ...)), "simulate": Simulation}
 
 
 def mcp_command() -> None:
@@ -122,16 +102,15 @@ def mcp_command() -> None:
     import anyio
     from mcp.server import Server
     from mcp.server.stdio import stdio_server
+    from mcp.types import ListToolsResult
 
-    folder = Path.cwd()
-    tools = {name: _described(name, tool) for name, tool in TOOLS.items()}
+    folder, documents = Path.cwd(), _documents()
+    tools = ListToolsResult(tools=[_described(name, documents.get(name)) for name in TOOLS])
     # Messages go around the guard of the output: JSON escapes what a terminal would obey.
     sys.stdout = sys.__stdout__
 
     async def listed(_: ServerRequestContext[Any], __: PaginatedRequestParams | None) -> ListToolsResult:
-        from mcp.types import ListToolsResult
-
-        return ListToolsResult(tools=list(tools.values()))
+        return tools
 
     async def called(_: ServerRequestContext[Any], request: CallToolRequestParams) -> CallToolResult:
         return await _answer(folder, request.name, request.arguments or {})
@@ -151,47 +130,45 @@ async def _answer(folder: Path, name: str, given: Mapping[str, Any]) -> CallTool
     import anyio
     from mcp.types import CallToolResult, TextContent
 
+    from seatrial.documents.simulation import Simulation
+
     def refused(text: str) -> CallToolResult:
         return CallToolResult(content=[TextContent(text=text)], is_error=True)
 
-    try:
-        tool = TOOLS[name]
-        line = _command_line(folder, tool, given)
-    except KeyError:
+    if name not in TOOLS:
         return refused(f"no tool {name}; the tools are {', '.join(TOOLS)}")
-    except SpecError as error:
-        return refused(str(error))
-    # -P: a module of the repository is not imported in place of one of Seatrial's.
-    command = [sys.executable, "-P", "-m", "seatrial.cli", *line]
-    done = await anyio.run_process(command, cwd=folder, stdin=DEVNULL, check=False)
-    text, notes = done.stdout.decode(), done.stderr.decode().strip()
     try:
-        document = json.loads(text)
+        # -P: a module of the repository is not imported in place of one of Seatrial's.
+        command = [sys.executable, "-P", "-m", "seatrial.cli", *_arguments(folder, name, given)]
+        done = await anyio.run_process(command, cwd=folder, stdin=DEVNULL, check=False)
+    except (SpecError, OSError, ValueError) as error:  # the last two: a text that is too long, or has a zero byte
+        return refused(str(error))
+    shown, notes = done.stdout.decode(), done.stderr.decode().strip()
+    try:
+        document = json.loads(shown)
     except ValueError:
-        return refused(notes or text)
-    shown = text if tool.view is None else tool.view(document)
+        return refused(notes or shown)
+    if name == "simulate":  # minute by minute, a week has 380 KB
+        shown = "\n".join(screen_lines(Simulation.model_validate(document)))
     return CallToolResult(
         content=[TextContent(text=part) for part in (shown, notes) if part],
         structured_content=document if isinstance(document, dict) else {"items": document},
     )
 
 
-def _described(name: str, tool: _Tool) -> Tool:
+def _described(name: str, document: type[BaseModel] | None) -> Tool:
     from mcp.types import Tool, ToolAnnotations
     from pydantic import TypeAdapter
 
-    (told,) = [info.help for name, _, info, _ in _parameters(tool) if name == tool.by] or [inspect.getdoc(tool.command)]
-    output: dict[str, Any] | None = None
-    if tool.document is not None:
-        # One spec has one document, a list of specs a list of them.
-        document = tool.document()
-        either: Any = document | dict[str, list[document]]  # type: ignore[valid-type]
-        output = {"type": "object", **TypeAdapter(either).json_schema()}
+    tool = TOOLS[name]
+    (told,) = [info.help for each, _, info, _ in _parameters(tool) if each == tool.by] or [inspect.getdoc(tool.command)]
+    # One spec has one document, a list of specs a list of them.
+    either: Any = document and document | dict[str, list[document]]  # type: ignore[valid-type]
     return Tool(
         name=name,
         description=(told or "").partition("\n\n")[0].partition("; exit ")[0].replace("\n", " "),
         input_schema=_input_model(tool).model_json_schema(),
-        output_schema=output,
+        output_schema=None if document is None else {"type": "object", **TypeAdapter(either).json_schema()},
         annotations=ToolAnnotations(read_only_hint=True),
     )
 
@@ -221,7 +198,7 @@ def _input_model(tool: _Tool) -> type[FrozenModel]:
     return create_model("Input", __base__=FrozenModel, **fields)
 
 
-def _command_line(folder: Path, tool: _Tool, given: Mapping[str, Any]) -> list[str]:
+def _arguments(folder: Path, name: str, given: Mapping[str, Any]) -> list[str]:
     """Return the arguments of a tool's command.
 
     Raises:
@@ -231,21 +208,23 @@ def _command_line(folder: Path, tool: _Tool, given: Mapping[str, Any]) -> list[s
     from seatrial.specs.load import validated
     from seatrial.specs.yaml_source import Document
 
+    tool = TOOLS[name]
     values, problems = validated(_input_model(tool), Document("arguments", dict(given), {}, {}))
     if values is None:
         raise SpecError(problems)
-    line, arguments = [command_name(tool.command), "--format=json"], []
-    for name, _kind, info, _default in _parameters(tool):
-        is_argument, value = isinstance(info, ArgumentInfo), getattr(values, name, True)
+    line, arguments = [name.removesuffix(f"_{tool.by}").replace("_", "-"), "--format=json"], []
+    for each_name, _kind, info, _default in _parameters(tool):
+        is_argument, value = isinstance(info, ArgumentInfo), getattr(values, each_name, True)
         # Typer keeps the first spelling as the default of what stands in `Annotated`.
-        spellings = (str(info.default), *(info.param_decls or ()), f"--{name.replace('_', '-')}")
+        spellings = (str(info.default), *(info.param_decls or ()), f"--{each_name.replace('_', '-')}")
         option = next(each for each in spellings if each.startswith("--"))
         for each in value if isinstance(value, list) else [value]:
             # What is declared as text for people is no path; anything else may be one, also the name of an endpoint.
             if isinstance(each, str | Path) and info.metavar != "TEXT" and not _is_within(folder, each):
-                hint = "give a path within it, relative to it"
                 message = f"{each} is not within {folder.as_posix()}, where the server was started"
-                problems.append(Finding("SEA590", Place("arguments", field=name), message, hint))
+                problems.append(
+                    Finding("SEA590", Place("arguments", field=each_name), message, "give a path within it")
+                )
             if is_argument and each is not None:
                 arguments.append(str(each))
             elif isinstance(each, bool):

@@ -60,8 +60,9 @@ async def _session(folder: Path) -> str:
 
         for at, (name, arguments) in enumerate(CALLS):
             calls.start_soon(call, at, name, arguments)
-        info = client.server_info
-    lines = [f"→ initialize\n← {info.name}", "→ tools/list", *_listed(listed)]
+        assert client.server_info is not None
+        name_of_server = client.server_info.name
+    lines = [f"→ initialize\n← {name_of_server}", "→ tools/list", *_listed(listed)]
     for at, (name, arguments) in enumerate(CALLS):
         lines += [f"→ {name} {json.dumps(arguments)}", f"← {_answered(answers[at])}"]
     return "".join(f"{line}\n" for line in lines)

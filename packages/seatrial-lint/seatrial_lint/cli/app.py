@@ -11,7 +11,7 @@ import typer
 from seatrial_base.terminal import show_json
 from seatrial_lint.cli.convert import convert_command
 from seatrial_lint.cli.lint import lint_command
-from seatrial_lint.cli.run import FindingsFormat, command_name, exit_judged, show_judgement
+from seatrial_lint.cli.run import FindingsFormat, exit_judged, show_judgement
 
 app = typer.Typer(
     name="seatrial-lint",
@@ -70,13 +70,8 @@ def rules_command(
         raise typer.BadParameter(f"no rule {', '.join(unknown)}; near: {', '.join(near)}", param_hint="RULE")
     shown = [known[name] for name in named] or RULES.rows
     if output_format == "json":
-        show_json([
-            {
-                "id": rule.id, "title": rule.title, "severity": rule.severity,
-                "holds_for": rule.holds_for, "source": rule.source,
-            }
-            for rule in shown
-        ])  # fmt: skip
+        names = ("id", "title", "severity", "holds_for", "source")
+        show_json([{name: getattr(rule, name) for name in names} for rule in shown])
         return
     for rule in shown:
         typer.echo(f"{rule.id}  {rule.title} ({rule.severity})")
@@ -87,4 +82,4 @@ def rules_command(
 
 
 for _command in (lint_command, check_command, convert_command, rules_command):
-    app.command(command_name(_command))(_command)
+    app.command(_command.__name__.removesuffix("_command"))(_command)

@@ -90,11 +90,6 @@ def exit_judged(findings: Iterable[Finding]) -> NoReturn:
     raise typer.Exit(WRONG if any(map(is_wrong, findings)) else 0)
 
 
-def command_name(function: Callable[..., None]) -> str:
-    """Return how a command is called: `compare-instances` of `compare_instances_command`."""
-    return function.__name__.removesuffix("_command").replace("_", "-")
-
-
 def run_typer_app(app: typer.Typer) -> int:
     """Run what the command line requests and return its exit code; a wrong command line is reported with its usage."""
     try:
