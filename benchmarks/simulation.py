@@ -1,9 +1,10 @@
 """Time and memory of a simulation of days; its copies beside the embedded AWS's; its starts beside published ones.
 
-    python -m benchmarks.simulation [REQUESTS_PER_SECOND:DAYS | embedded | published]
+    python -m benchmarks.simulation [REQUESTS_PER_SECOND:DAYS | cheapest:DAYS | embedded | published]
 
-By default a day at 20 requests per second. Traffic comes as a stream: 300:7 takes minutes and no more memory. The days
-of `embedded` and the starts of `published`, with their sources, are in `simulation.json`.
+By default a day at 20 requests per second. Traffic comes as a stream: 300:7 takes minutes and no more memory.
+`cheapest` searches the cheapest schedule of three endpoints' days. The days of `embedded` and the starts of
+`published`, with their sources, are in `simulation.json`.
 """
 
 from __future__ import annotations
@@ -21,11 +22,27 @@ from seatrial.deployment.starts import start_parts
 from seatrial.documents.simulation import Traffic
 from seatrial.locks.locked_plan import read_locked_plan
 from seatrial.operations.fleet import simulate_days
+from seatrial.operations.schedule_search import ScheduleSearch
 from seatrial.operations.traffic import traffic_source
 from seatrial.specs.load import load_spec
 
 ROOT = Path(__file__).parent.parent
 REQUESTS_PER_COPY = 10
+PROFILES: dict[str, dict[str, object]] = {
+    "chat in office hours": {
+        "peak_requests_per_second": 20,
+        "hours": {"08-18": 1, "18-22": 0.3},
+        "other_hours": 0.02,
+        "weekend_share": 0.2,
+    },
+    "agents around the clock": {
+        "peak_requests_per_second": 16,
+        "hours": {"09-19": 1},
+        "other_hours": 0.6,
+        "weekend_share": 0.8,
+    },
+    "a batch at night": {"peak_requests_per_second": 30, "hours": {"01-05": 1}, "ramp_minutes": 10},
+}
 
 
 def measure(rate: float, days: int) -> None:
@@ -41,6 +58,30 @@ def measure(rate: float, days: int) -> None:
     spent_s, peak_mib = time.process_time() - started_s, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     copies = max(done.minutes.copies)
     print(f"{rate:g}/s, {days} d: {done.requests:,} requests, {copies} copies, {spent_s:.1f} CPU s, {peak_mib:.0f} MiB")
+
+
+def search(days: int) -> None:
+    """Search the cheapest schedule for each of the days; print cost before and after, seconds and memory."""
+    loaded = load_spec(ROOT / "endpoints/llama-2-7b-chat.yaml", "prod", environments=ROOT / "environments")
+    for name, profile in PROFILES.items():
+        traffic = traffic_source("day", Traffic.model_validate({"profile": profile}))
+        started_s, before = time.perf_counter(), _cpu_s()
+        found = ScheduleSearch(loaded, read_locked_plan(loaded), traffic, days, 1, start_parts).run()
+        spent_s, passed_s = _cpu_s() - before, time.perf_counter() - started_s
+        for what, each in (("before", found.current), ("after", found.cheapest)):
+            print(f"{name}, {days} d, {what}: ${each.usd_per_month:,.0f} a month, {each.within_slo:.2%} within the SLO")
+        for change in found.changes:
+            print(f"    {change.field} {change.after}: {change.because}")
+        peak_mib = max(resource.getrusage(who).ru_maxrss for who in _PROCESSES) / 1024
+        counts = f"{found.screened} schedules, {found.simulated} simulated in full"
+        print(f"    {counts}: {spent_s:.1f} CPU s, {passed_s:.1f} s, {peak_mib:.0f} MiB a process")
+
+
+_PROCESSES = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+
+
+def _cpu_s() -> float:
+    return sum(resource.getrusage(who).ru_utime + resource.getrusage(who).ru_stime for who in _PROCESSES)
 
 
 def compare_embedded() -> None:
@@ -70,7 +111,9 @@ def compare_published() -> None:
 
 if __name__ == "__main__":
     given, _, span = (sys.argv[1] if len(sys.argv) > 1 else "20:1").partition(":")
-    if span:
+    if given == "cheapest":
+        search(int(span or 1))
+    elif span:
         measure(float(given), int(span))
     else:
         {"embedded": compare_embedded, "published": compare_published}[given]()

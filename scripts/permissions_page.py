@@ -52,18 +52,22 @@ WRITES_LOGS = "Containers write their logs; the groups of this endpoint only."
 READS_ALARMS = "SageMaker reads the alarms that roll an update back; those of this endpoint only."
 WRITES_METRICS = "The service writes metrics of copies and accelerators; into its own namespaces only."
 DESCRIBES_NETWORK = "These actions have no resource level; joining a network and pulling an image ask for them."
+READS: Mapping[str, str] = {
+    "cloudformation:DescribeStackEvents": "How a deployment ended; outputs name the deployed plan and the last trial.",
+    "sagemaker:DescribeEndpoint": (
+        "Drift and `seatrial deploy` compare what is live with the lock; CloudFormation names configurations."
+    ),
+    "sagemaker:ListTags": "A tag has the digest of what a model's container reads; no model is described.",
+    "s3:GetObject": "Promotion, drift and `seatrial deploy` read results of trials.",
+    "s3:ListBucket": "Without it, a missing result reads as a forbidden one.",
+    "kms:Decrypt": "The results are encrypted with a key that the trial service makes; only S3 may use it.",
+    "lambda:GetAccountSettings": "These actions have no resource level; they only read.",
+}
+"""What both roles of the workflows read, by the first action of a statement."""
 REASONS: Mapping[tuple[str, str], str] = {
     (DEPLOY, "sts:AssumeRole"): "The CDK CLI uploads assets and calls CloudFormation as these roles of its bootstrap.",
     (SCHEDULES, "lambda:InvokeFunction"): "EventBridge Scheduler asks the trial service for a trial.",
-    (READ, "cloudformation:DescribeStacks"): "Outputs name the deployed plan and the last trial.",
-    (READ, "sagemaker:DescribeEndpoint"): (
-        "Drift compares what is live with the lock; CloudFormation names configurations and models."
-    ),
-    (READ, "sagemaker:ListTags"): "A tag has the digest of what a model's container reads; no model is described.",
-    (READ, "s3:GetObject"): "Promotion and drift read results of trials.",
-    (READ, "s3:ListBucket"): "Without it, a missing result reads as a forbidden one.",
-    (READ, "kms:Decrypt"): "The results are encrypted with a key that the trial service makes; only S3 may use it.",
-    (READ, "lambda:GetAccountSettings"): "These actions have no resource level; they only read.",
+    **{(role, action): reason for role in (DEPLOY, READ) for action, reason in READS.items()},
     (INSTANCES, "logs:CreateLogGroup"): WRITES_LOGS,
     (CONTAINERS, "logs:CreateLogGroup"): WRITES_LOGS,
     (INSTANCES, "cloudwatch:PutMetricData"): WRITES_METRICS,
@@ -118,6 +122,11 @@ REASONS: Mapping[tuple[str, str], str] = {
     (RESULTS, "s3:*"): "Connections without TLS are refused.",
     (RESULTS, "s3:DeleteObject*"): "With `removal: destroy`, the results are deleted with the stack.",
     (KEY, "kms:*"): "IAM of the account decides who uses the key (default policy of AWS KMS).",
+    (
+        KEY,
+        "kms:CancelKeyDeletion",
+    ): "IAM of the account decides who administers the key that signs results, not who signs.",
+    (KEY, "kms:Sign"): "The function of trials alone signs results, by this policy: no policy of a role can allow it.",
     (KEY, "kms:Decrypt"): "CloudWatch publishes alarms to the encrypted topic.",
     (TOPIC, "sns:Publish"): "Alarms of the account publish; connections without TLS are refused.",
     (JOBS, "logs:CreateLogStream"): "The function writes its log.",

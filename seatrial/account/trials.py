@@ -210,8 +210,17 @@ def fetch_result(uri: str, s3: S3Client) -> TrialResult:
     """Read a trial's result from its S3 URI.
 
     Raises:
-        BenchError: SEA501 when the URI or the document is wrong, SEA507 when the trial itself ended with an error;
-            as `aws_failures` when AWS can't be read.
+        BenchError: As `fetch_result_text`; SEA501 when the document is no result.
+    """
+    return TrialResult.from_json(fetch_result_text(uri, s3))
+
+
+def fetch_result_text(uri: str, s3: S3Client) -> str:
+    """Read a trial's result from its S3 URI as its service wrote and signed it.
+
+    Raises:
+        BenchError: SEA501 when the URI is wrong or the document can't be read, SEA507 when the trial itself ended with
+            an error; as `aws_failures` when AWS can't be read.
     """
     bucket, _, key = uri.removeprefix("s3://").partition("/")
     if not uri.startswith("s3://") or not key:
@@ -224,7 +233,7 @@ def fetch_result(uri: str, s3: S3Client) -> TrialResult:
     text = body.decode(errors="replace")
     if failure := _failure(text):
         raise BenchError.of("SEA507", failure, where=uri, hint="fix the cause and deploy again")
-    return TrialResult.from_json(text)
+    return text
 
 
 def _failure(text: str) -> str:

@@ -19,6 +19,7 @@ from seatrial.cli.drift import drift_command
 from seatrial.cli.images import images
 from seatrial.cli.init import init_command
 from seatrial.cli.jobs import jobs
+from seatrial.cli.keys import keys_command
 from seatrial.cli.local import demo_command, local
 from seatrial.cli.mcp import mcp_command
 from seatrial.cli.migrate import migrate_command
@@ -80,6 +81,7 @@ _COMMANDS: dict[str, dict[Callable[..., None] | typer.Typer, str]] = {
         stage_command: "Copy a model to S3 at one revision, checked.",
         diff_command: "Show what an update does and what users notice.",
         promote_command: "Take a tried plan to the next environment.",
+        keys_command: "Read the key that signs an environment's trials.",
         products: "Standard endpoints that product teams launch.",
         jobs: "Jobs that make weights, or recommend a deployment.",
     },

@@ -70,6 +70,7 @@ def promote_command(
                     "spec": lock.loaded.path.as_posix(),
                     "environment": lock.loaded.environment.name,
                     "changes": list(lock.lines),
+                    "signed_by": lock.signed_by or None,
                     "plan": lock.plan.model_dump(mode="json"),
                 }
                 for lock in promoted
@@ -80,10 +81,13 @@ def promote_command(
 
         for lock in promoted:
             typer.echo(f"{lock.loaded.path.as_posix()}: {lock.loaded.environment.name}")
-            for line in (*provenance_lines(lock.plan.promoted), *lock.lines):
+            proof = (
+                f"signed in {lock.signed_by}" if lock.signed_by else "not signed: nothing proves that it is as it was"
+            )
+            for line in (*provenance_lines(lock.plan.promoted), proof, *lock.lines):
                 typer.echo(f"  {line}")
     for one in promoted if write else ():
-        typer.echo(f"locked in {write_lock(one.plan, one.loaded.path).as_posix()}", err=True)
+        typer.echo(f"locked in {write_lock(one.plan, one.loaded.path, one.evidence).as_posix()}", err=True)
 
 
 def _step(file: Path, environments: Path, source: str | None, target: str) -> tuple[LoadedSpec, LoadedSpec]:
@@ -115,11 +119,12 @@ def _promoted(
 
 
 def _evidence(source: LoadedSpec, result: str | None) -> TrialEvidence:
-    from seatrial.cli.support.files import read_result
+    from seatrial.cli.support.files import read_result_text
     from seatrial.operations.promotion import TrialEvidence, evidence_of_result, evidence_of_stack
 
     if result is not None:
-        return evidence_of_result(read_result(result), result)
+        read, text = read_result_text(result)
+        return evidence_of_result(read, result, text)
     if source.endpoint.trial.mode == "off":
         return TrialEvidence(result=None, missing_because="trial.mode is off")
     import boto3

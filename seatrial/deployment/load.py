@@ -14,6 +14,7 @@ from seatrial.deployment.document import (
     service_stack,
     stack_name,
 )
+from seatrial.deployment.evidence import locked_evidence_problems
 from seatrial.deployment.guests import packing_of, read_guests
 from seatrial.deployment.optimization_job import job_of
 from seatrial.deployment.packing import copies_of
@@ -313,9 +314,11 @@ def deployment_of(
         plan: Its plan. Default: the locked one.
 
     Raises:
-        SpecError: When the lock is wrong; SEA111 for a guard rail that everything together breaks.
+        SpecError: When the lock is wrong, or its evidence proves nothing (`deployment.evidence`); SEA111 for a guard
+            rail that everything together breaks.
         RenderError: When the plan can't be rendered.
     """
+    is_locked = plan is None
     plan = plan or read_locked_plan(loaded)
     guests = read_guests(loaded, plan)
     variants = tuple(read_variants(loaded))
@@ -324,9 +327,11 @@ def deployment_of(
     if problems := created_problems(plan, loaded, beside_of(variants, guests, packing)):
         raise SpecError(problems)
     return replace(
-        _rendered(loaded, plan, packaged=packaged, templates=templates),
+        _rendered(loaded, plan, packaged=packaged, templates=templates, is_locked=is_locked),
         variants=variants,
-        guests=tuple(_rendered(each.loaded, each.plan, packaged=packaged, templates=templates) for each in guests),
+        guests=tuple(
+            _rendered(each.loaded, each.plan, packaged=packaged, templates=templates, is_locked=True) for each in guests
+        ),
         packing=packing,
     )
 
@@ -359,8 +364,10 @@ def beside_of(variants: Iterable[Deployment], guests: Sequence[Guest], packing: 
     )
 
 
-def _rendered(loaded: LoadedSpec, plan: Plan, *, packaged: bool, templates: Path | None) -> Deployment:
+def _rendered(loaded: LoadedSpec, plan: Plan, *, packaged: bool, templates: Path | None, is_locked: bool) -> Deployment:
     serving = render_plan(loaded, plan, packaged=packaged, templates=templates)
+    if is_locked and (problems := locked_evidence_problems(loaded, plan, serving)):
+        raise SpecError(problems)
     instance = find_instance(plan.instance_type.value)
     return Deployment(
         endpoint=loaded.endpoint,

@@ -7,7 +7,7 @@ import math
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Final
 
-from seatrial.engines.rendered import refuse_replaced
+from seatrial.engines.rendered import configuration_digest, refuse_replaced
 from seatrial.specs.workload import BEYOND_SHARES, rates_of, requests_of_spec
 from seatrial_base.errors import BenchError, SpecError
 from seatrial_base.field_facts import made_of
@@ -83,6 +83,7 @@ def trial_request(
         quality=quality_floor(loaded, serving),
         target_knee=endpoint.trial.target,
         overload=endpoint.trial.overload,
+        configuration_digest=configuration_digest(loaded, plan, serving),
         scaled=tuple(
             ScaledValue(field=each.field, asked=each.asked_words, used=each.used_words) for each in loaded.local_values
         ),

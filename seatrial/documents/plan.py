@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from typing import TYPE_CHECKING, Annotated, Generic, Literal, TypeVar
 
 from pydantic import JsonValue
@@ -10,6 +11,7 @@ from pydantic import JsonValue
 from seatrial.documents.prediction import Band, Limit, MemoryFit, PredictedKnee, Regime
 from seatrial.specs.endpoint import TrialUpdate
 from seatrial_base.catalog import neuron
+from seatrial_base.catalog.engine_options import options_decided_by
 from seatrial_base.catalog.instances import Purchase
 from seatrial_base.field_facts import Facts, facts_of
 from seatrial_base.frozen_model import FrozenModel, SealedModel, digest, model_field, models_in
@@ -36,7 +38,9 @@ __all__ = [
     "Rejected",
     "ServingLimits",
     "SizedDeployment",
+    "copy_values",
     "hardware_words",
+    "tried_fields",
     "values_digest",
 ]
 
@@ -317,6 +321,7 @@ class Promoted(SealedModel):
         ended_at: When the trial ended, ISO 8601 in UTC, from its result.
         knee_concurrency_per_copy: The measured knee; `None` where the trial found none.
         engine_note: How a simulated engine announced itself; written only where it was one.
+        promoted_at: When the plan was promoted, ISO 8601 in UTC: the age of its trial is judged at this time.
     """
 
     source: str
@@ -329,6 +334,7 @@ class Promoted(SealedModel):
     ended_at: str
     knee_concurrency_per_copy: float | None
     engine_note: str = model_field("", since="0.2")
+    promoted_at: str = model_field("", since="0.2")
 
 
 class PlannedEndpoint(FrozenModel):
@@ -522,3 +528,32 @@ def _values(written: object) -> object:
     if isinstance(written, dict):
         return {name: _values(value) for name, value in written.items() if name not in _EXPLANATIONS}
     return [_values(value) for value in written] if isinstance(written, list) else written
+
+
+_TRIED = (
+    "architecture",
+    "engine",
+    "engine_version",
+    "image",
+    "inference_ami_version",
+    "instance_type",
+    "accelerators_per_instance",
+    "copies_per_instance",
+    "quantization",
+    "cpu_cores_per_copy",
+    "memory_min_mb",
+    "memory",
+    "volume_size_gb",
+)
+
+
+@cache
+def tried_fields() -> tuple[str, ...]:
+    """Return the fields of a plan that decide how one copy serves."""
+    return (*_TRIED, *options_decided_by("planner"))
+
+
+def copy_values(plan: Plan) -> Mapping[str, object]:
+    """Return everything of a plan that decides how one copy serves; an image by its tag, as each Region has its own."""
+    written = plan.model_dump(mode="json", include={*tried_fields()})
+    return {name: _values(value) for name, value in written.items()} | {"image": plan.image.value.tag}

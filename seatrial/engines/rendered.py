@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Literal
 
+from seatrial.documents.plan import copy_values
 from seatrial_base.catalog.engine_versions import EngineName
 from seatrial_base.errors import RenderError
 from seatrial_base.files import write_folder
@@ -15,8 +16,14 @@ from seatrial_base.text import replaced_text
 from seatrial_lint.engines.properties import write_env
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
+
+    from seatrial.documents.plan import Plan
+    from seatrial.specs.load import LoadedSpec
+
+
+_MODEL = ("hub_id", "revision", "jumpstart_id", "trust_remote_code")
 
 
 class RenderedConfig(FrozenModel):
@@ -99,3 +106,38 @@ def write_config(config: RenderedConfig, folder: Path) -> tuple[Path, ...]:
     except OSError as error:
         raise RenderError.of("SEA301", f"can't be written: {error.strerror}", where=folder.as_posix()) from error
     return tuple(folder / name for name in sorted(rendered_files(config)))
+
+
+def served_identity(loaded: LoadedSpec, config: RenderedConfig) -> Mapping[str, str]:
+    """Return everything that a container reads, by name; texts without comments and without the weights' place."""
+    model, weights = loaded.endpoint.model, loaded.endpoint.model.s3_uri
+    identity = {f"model.{name}": f"{getattr(model, name)}" for name in _MODEL}
+    identity |= {"engine": config.engine, "payload schema": config.payload_schema}
+    identity |= {f"environment variable {name}": value for name, value in config.container_env.items()}
+    # Each environment has a secret of its own: only that there is one is compared, never its ARN.
+    identity |= {f"environment variable {name}": "from Secrets Manager" for name in config.secret_env}
+    for file, text in config.files.items():
+        identity |= {f"{file}: {name}": line for name, line in _file_lines(file, text)}
+    # Each environment may keep the weights in a bucket of its own: the place differs, the revision in it must not.
+    return {name: value.replace(weights, "WEIGHTS") if weights else value for name, value in identity.items()}
+
+
+def _file_lines(file: str, text: str) -> Iterator[tuple[str, str]]:
+    """Yield the options of a properties file; of any other file, its text as a whole."""
+    if not file.endswith(".properties"):
+        yield "text", text
+        return
+    for line in text.splitlines():
+        if line.strip() and not line.lstrip().startswith("#"):
+            name, _, value = line.partition("=")
+            yield name, value
+
+
+def configuration_digest(loaded: LoadedSpec, plan: Plan, config: RenderedConfig) -> str:
+    """Return the digest of all that decides how one copy serves: that of a promoted plan is the digest that was tried.
+
+    Of the plan that is what is promoted, of the container what it reads; neither holds what an environment has of its
+    own.
+    """
+    served = [copy_values(plan), served_identity(loaded, config)]
+    return digest(json.dumps(served, sort_keys=True, ensure_ascii=False))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
 from pydantic import ValidationError
@@ -78,10 +78,15 @@ class Seal(FrozenModel):
 
 @dataclass(frozen=True, slots=True)
 class Lock:
-    """The plans of a lock and their digests, as written, by environment."""
+    """The plans of a lock and their digests, as written, by environment.
+
+    Attributes:
+        evidence: The signed results of trials on which plans were promoted, each as JSON on one line.
+    """
 
     environments: dict[str, object]
     digests: dict[str, object]
+    evidence: dict[str, str] = field(default_factory=dict)
 
 
 def seal_of(document: Mapping[str, object]) -> Seal:
@@ -108,28 +113,35 @@ def changed_fields(document: Mapping[str, object], seal: Seal) -> tuple[str, ...
     return tuple(sorted(changed))
 
 
-def write_lock(plan: Plan, spec_path: Path) -> Path:
+def write_lock(plan: Plan, spec_path: Path, evidence: str = "") -> Path:
     """Write a plan with its digests into its spec's lock; the plans of other environments stay as they are.
 
     Equal plans give equal bytes.
+
+    Args:
+        evidence: The result on which it is promoted, as its service signed it. Default: what is there; none of a plan
+            that was not promoted.
 
     Raises:
         SpecError: SEA403 when there is a lock that can't be read or replaced: it is left alone.
     """
     path = lock_path(spec_path)
     with changing_file(path, "SEA403"):
-        put_plan(plan, path)
+        put_plan(plan, path, evidence)
     return path
 
 
-def put_plan(plan: Plan, path: Path) -> None:
+def put_plan(plan: Plan, path: Path, evidence: str = "") -> None:
     """Write a plan with its digests into a lock that its writer keeps from others (`changing_file`)."""
     # Plans of other environments are written back as they were read: another release may have had other fields.
-    lock, document = read_lock(path), plan.model_dump(mode="json")
+    lock, document, name = read_lock(path), plan.model_dump(mode="json"), plan.environment
+    proven = {**lock.evidence, name: evidence or lock.evidence.get(name, "")} if plan.promoted else lock.evidence
+    proven = {each: text for each, text in proven.items() if text and (plan.promoted or each != name)}
     whole = {
         "schema_version": LOCK_SCHEMA,
         "environments": {**lock.environments, plan.environment: document},
         "digests": {**lock.digests, plan.environment: seal_of(document).model_dump()},
+        **({"evidence": proven} if proven else {}),
     }
     replace_file(path, lock_text(whole), "SEA403")
 
@@ -216,8 +228,13 @@ def read_lock(path: Path) -> Lock:
     if version != LOCK_SCHEMA:
         message = f"schema_version is {version}; this release reads {LOCK_SCHEMA}"
         raise _unreadable(path, message, hint=UPGRADE if (compared(version, LOCK_SCHEMA) or 0) > 0 else _RESTORE)
-    digests = document.get("digests")
-    return Lock(document["environments"], digests if isinstance(digests, dict) else {})
+    digests, evidence = document.get("digests"), document.get("evidence")
+    texts = evidence.items() if isinstance(evidence, dict) else ()
+    return Lock(
+        document["environments"],
+        digests if isinstance(digests, dict) else {},
+        {name: text for name, text in texts if isinstance(text, str)},
+    )
 
 
 def validated_plan(document: object, path: Path, name: str) -> Plan:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from seatrial_base.errors import SeatrialError
 
 _LONGEST_SHOWN = 120
-State = Literal["fresh", "stale", "missing", "edited", "unreadable", "beyond limits", "awaiting promotion"]
+State = Literal["fresh", "stale", "missing", "edited", "unreadable", "beyond limits", "awaiting promotion", "unproven"]
 # What the first of these rules among a lock's problems means; any other is a limit that the plan breaks.
 _STATES: Mapping[str, State] = {
     "SEA403": "unreadable",
@@ -34,7 +34,7 @@ _STATES: Mapping[str, State] = {
     "SEA402": "stale",
 }
 # What is wrong with a lock until a tried plan is promoted to it.
-_PROMOTION_ENDS = frozenset({"SEA401", "SEA402", "SEA478"})
+_PROMOTION_ENDS = frozenset({"SEA401", "SEA402", "SEA478", "SEA580"})
 
 
 @dataclass(frozen=True, slots=True)

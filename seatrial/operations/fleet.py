@@ -12,11 +12,11 @@ from collections import Counter, deque
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from heapq import heappop, heappush
-from math import exp, inf, log, sqrt
-from statistics import NormalDist
+from math import ceil, exp, inf, log, sqrt
+from statistics import NormalDist, fmean
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from seatrial.documents.simulation import Minutes, ObjectiveShare, ScalingEvent, SimulatedCost, Simulation
+from seatrial.documents.simulation import Minutes, ObjectiveShare, ScalingEvent, SecondRegion, SimulatedCost, Simulation
 from seatrial.operations.traffic import DRAWS, S_PER_DAY, answer_lengths, midnight_s
 from seatrial.specs.scaling import limits_over
 from seatrial.specs.spec_files import hosts
@@ -350,9 +350,15 @@ class _Scaling:
         return wanted_change(self.current, self.limits, readings, self.last, now_s, steps=steps)
 
     def _reading(self, now_s: float) -> PolicyReading:
-        begun_s = (now_s - back * PERIOD_S for back in range(1, len(self.samples) + 1))
+        last = self.samples[-1]
+        may_go_in = self.current > self.limits.least and len(self.samples) == self.samples.maxlen
+        # In most periods neither alarm changes anything, and no look at all of the samples is needed to know it.
+        is_low = last is not None and last < LOW_SHARE * self.policy.target
+        if last is not None and last <= self.policy.target and not (may_go_in and is_low):
+            return self.policy
+        begun_s, since_s = (now_s - back * PERIOD_S for back in range(1, len(self.samples) + 1)), self.last.any_s
         seen = zip(reversed(self.samples), begun_s, strict=True)
-        fresh = [sample for sample, at in seen if sample is not None and at >= self.last.any_s]
+        fresh = [sample for sample, at in seen if sample is not None and at >= since_s]
         is_high = len(fresh) >= HIGH_PERIODS and min(fresh[:HIGH_PERIODS]) > self.policy.target
         is_whole = len(self.samples) == self.samples.maxlen and now_s - LOW_WINDOW_S >= self.last.out_s
         is_low = is_whole and all(each is not None and each < LOW_SHARE * self.policy.target for each in self.samples)
@@ -378,6 +384,28 @@ def simulate_days(
         SpecError: SEA564, a kind that is not simulated; SEA574, a quota below the plan's instances. With every reason.
     """
     _check_kind(loaded, plan, quota)
+    run = begin_run(loaded, plan, traffic, days, starts, prompts_s=prompts_s, quota=quota, seed=seed)
+    for number, (times, kinds) in enumerate(traffic.minutes(days, seed)):
+        run.pass_minute(number * S_PER_MINUTE, times, kinds)
+    run.fleet.settle(inf)
+    run.take_missed()
+    left_out = tuple(_left_out(loaded, plan, has_prompts=bool(prompts_s)))
+    inputs = {"days": days, "seed": seed, "starts": starts, "quota_instances": quota, "not_simulated": left_out}
+    return _result(run, loaded, plan, traffic, inputs)
+
+
+def begin_run(
+    loaded: LoadedSpec,
+    plan: Plan,
+    traffic: TrafficSource,
+    days: int,
+    starts: tuple[StartPart, ...],
+    *,
+    prompts_s: Sequence[float] = (),
+    quota: int | None = None,
+    seed: int = 1,
+) -> _Run:
+    """Return a run before its first minute, with the planned copies in service and the scaling of those days."""
     scaling, hosting = loaded.endpoint.scaling, loaded.endpoint.hosting
     objectives = tuple(
         BoundedLatency(f"slo.{metric}.{name}", metric, float(name.removeprefix("p")) / 100, bound)
@@ -411,14 +439,7 @@ def simulate_days(
         scales_in=not scaling.scale_in_protection,
     )
     control = _Scaling(scaling, policy, plan.copy_count.value, deque(limits_over(scaling, begin, days)))
-    run = _Run(fleet, instances, None if scaling.is_fixed else control, lengths)
-    for number, (times, kinds) in enumerate(traffic.minutes(days, seed)):
-        run.pass_minute(number * S_PER_MINUTE, times, kinds)
-    fleet.settle(inf)
-    run.take_missed()
-    left_out = tuple(_left_out(loaded, plan, has_prompts=bool(prompts_s)))
-    inputs = {"days": days, "seed": seed, "starts": starts, "quota_instances": quota, "not_simulated": left_out}
-    return _result(run, loaded, plan, traffic, inputs)
+    return _Run(fleet, instances, None if scaling.is_fixed else control, lengths)
 
 
 def _left_out(loaded: LoadedSpec, plan: Plan, *, has_prompts: bool) -> Iterator[str]:
@@ -482,8 +503,7 @@ class _Run:
             fleet.serve(times[first:last], kinds[first:last])
             fleet.settle(now_s)
             self.instances.pass_period(now_s)
-            if self.control is not None:
-                self._scale(self.control, now_s, fleet.refused_without_copy if is_over else 0)
+            self.scale(now_s, fleet.take_peak(), fleet.refused_without_copy if is_over else 0)
             first = last
         refused = fleet.refused_without_copy + fleet.refused_full
         self.refused[0] += fleet.refused_without_copy
@@ -494,11 +514,11 @@ class _Run:
         for name, value in zip(self.counted, (*row, len(self.instances.every)), strict=True):
             self.counted[name].append(value)
 
-    def _scale(self, control: _Scaling, now_s: float, refused: int) -> None:
-        copies = self.instances.in_service
-        peak = self.fleet.take_peak()
-        change = control.decide(now_s, peak / copies if copies else None, refused)
-        if change is None:
+    def scale(self, now_s: float, most: float, refused: int) -> None:
+        """Change the number of copies at the end of a period, by the most that was outstanding in it."""
+        control, copies = self.control, self.instances.in_service
+        change = None if control is None else control.decide(now_s, most / copies if copies else None, refused)
+        if control is None or change is None:
             return
         if change.desired > control.current:
             control.busy_until_s = self.instances.add(change.desired - control.current, now_s)
@@ -551,11 +571,29 @@ def _result(run: _Run, loaded: LoadedSpec, plan: Plan, traffic: TrafficSource, i
             "output_tok_s": run.tokens / seconds,
             "mean_instances": run.instances.spent_s.total() / seconds,
             "cost": _cost(run, plan, seconds / S_PER_DAY),
+            "second_region": _second_region(run, plan),
             "copies_over_quota": run.instances.lacking if run.instances.most < plan.max_instances else 0,
             "events": tuple(run.events),
             "minutes": {name: tuple(values) for name, values in run.counted.items()},
         }
     )
+
+
+def copy_rate(service: CopyService, plan: Plan) -> float:
+    """Return the requests per second of a copy with the plan's target in flight, with which it keeps the SLO."""
+    level = max(1, min(round(plan.target_concurrency_per_copy.value), service.slots))
+    return level / fmean(last_s for last_s, _, _ in service.answers(level))
+
+
+def _second_region(run: _Run, plan: Plan) -> SecondRegion | None:
+    over = [sum(minute) for minute in zip(run.counted["refused"], run.counted["late"], strict=True)]
+    if not any(over):
+        return None
+    rate, peak = copy_rate(run.fleet.service, plan), max(over) / S_PER_MINUTE
+    fields = {"requests": sum(over), "peak_requests_per_second": peak, "requests_per_second_per_copy": rate}
+    copies = ceil(peak / rate)
+    instances = ceil(copies / plan.copies_per_instance.value)
+    return SecondRegion.model_validate({**fields, "copies": copies, "instances": instances})
 
 
 def _cost(run: _Run, plan: Plan, days: float) -> SimulatedCost | None:

@@ -6,45 +6,56 @@ The trial of a deployed endpoint is read from its stack and its environment's bu
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from dataclasses import dataclass, replace
-from datetime import timedelta
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
+
+import yaml
 
 from seatrial.account.reader import aws_failures
 from seatrial.account.trials import describe_stack
-from seatrial.deployment.trial import slo_objectives, trial_workload
+from seatrial.deployment.document import service_stack
+from seatrial.deployment.evidence import (
+    age_problem,
+    configuration_problems,
+    copied_fields,
+    ended_at,
+    fingerprint,
+    signature_problems,
+    slo_problems,
+    step_problem,
+    verdict_problems,
+    workload_problems,
+)
+from seatrial.deployment.trial import slo_objectives
 from seatrial.documents.plan import Promoted
 from seatrial.engines.render import render_plan
+from seatrial.engines.rendered import served_identity
 from seatrial.locks.changes import changes, count_generation
 from seatrial.locks.guard_rails import limit_problems
 from seatrial.locks.lock_file import locked_document
 from seatrial.locks.locked_plan import provenance_problems, read_edited_plan, read_locked_plan
-from seatrial.operations.drift.trials import deployed_trial, ended_at
+from seatrial.operations.drift.trials import deployed_trial
 from seatrial.planner.existing import TriedCopy, promoted_plan
-from seatrial.specs.endpoint import TrialSpec
+from seatrial.specs.yaml_source import parse_source
 from seatrial_base.errors import BenchError, PlanError, RenderError, SpecError
-from seatrial_base.field_facts import facts_of
 from seatrial_base.findings import Finding, Place
-from seatrial_load.documents.request import CONVERSATIONS, Workload
-from seatrial_load.slo.verdict import up_to_gate, verdict_at
+from seatrial_load.slo.verdict import verdict_at
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Iterator
     from datetime import datetime
 
     from mypy_boto3_cloudformation import CloudFormationClient
+    from mypy_boto3_kms import KMSClient
     from mypy_boto3_s3 import S3Client
 
     from seatrial.documents.plan import Plan
-    from seatrial.engines.rendered import RenderedConfig
     from seatrial.specs.environment import EnvironmentSpec
     from seatrial.specs.load import LoadedSpec
     from seatrial_load.documents.result import TrialResult
 
-_NO_REQUESTS: Final = {"schema", "stream", "api", "source", "source_digest", "sends_prefix_id"}
-"""Of a trial's workload: how its requests are sent, which the engine and the endpoint decide."""
 _MOST_DOCUMENTS = 1000  # of one page of S3
-_MODEL = ("hub_id", "revision", "jumpstart_id", "trust_remote_code")
 _LONGEST_SHOWN = 80
 
 
@@ -57,6 +68,7 @@ class TrialEvidence:
         report_uri: Of its short report.
         request_id: CloudFormation's request that it was made for; `None` where it is unknown.
         deployed_digest: The plan that is deployed; `None` where the stack was not read.
+        text: The result as its service wrote and signed it.
     """
 
     result: TrialResult | None
@@ -65,6 +77,7 @@ class TrialEvidence:
     report_uri: str = ""
     request_id: str | None = None
     deployed_digest: str | None = None
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,24 +96,25 @@ class PromotionStep:
 
     def problem(self, rule: str, message: str, hint: str) -> Finding:
         """Return a problem of this step."""
-        step = f"{self.source.environment.name} -> {self.target.environment.name}"
-        return Finding(rule, Place.at(self.target.path.as_posix(), step), message, hint)
+        return step_problem(self.target, self.source.environment.name, rule, message, hint)
 
 
-def provenance_of(promotion: PromotionStep, evidence: TrialEvidence, result: TrialResult) -> Promoted:
+def provenance_of(
+    promotion: PromotionStep, evidence: TrialEvidence, result: TrialResult, *, now: datetime | None = None
+) -> Promoted:
     """Return the provenance of a promoted plan: its trial, which was passed."""
-    return Promoted(
-        source=promotion.source.environment.name,
-        plan_digest=promotion.plan.digest,
-        spec_digest=promotion.plan.spec_digest,
-        result_uri=evidence.result_uri,
-        report_uri=evidence.report_uri,
-        request_id=evidence.request_id,
-        verdict="pass",
-        ended_at=ended_at(result).isoformat(timespec="seconds"),
-        knee_concurrency_per_copy=None if result.knee is None else result.knee.concurrency,
-        engine_note=result.engine_note,
-    )
+    fields = {
+        **copied_fields(result),
+        # Any other is refused beside it, and a plan is sized all the same.
+        "source": promotion.source.environment.name,
+        "verdict": "pass",
+        "spec_digest": promotion.plan.spec_digest,
+        "result_uri": evidence.result_uri,
+        "report_uri": evidence.report_uri,
+        "request_id": evidence.request_id,
+        "promoted_at": "" if now is None else now.isoformat(timespec="seconds"),
+    }
+    return Promoted.model_validate(fields)
 
 
 def evidence_problems(
@@ -118,10 +132,10 @@ def evidence_problems(
         return
     yield from _subject_problems(promotion, result)
     yield from _verdict_problems(promotion, result)
-    age_days = (now - ended_at(result)) / timedelta(days=1)
-    most = promotion.target.environment.promotion.max_age_days
-    if age_days > most:
-        message = f"the trial ended {age_days:.0f} days ago; promotion.max_age_days is {most}"
+    step = f"{where} -> {promotion.target.environment.name}"
+    place = Place.at(promotion.target.path.as_posix(), step)
+    yield from signature_problems(evidence.text, result, promotion.target, place)
+    if message := age_problem(ended_at(result), now, promotion.target):
         again = f"seatrial trial start {promotion.source.path.as_posix()} -e {where}"
         yield promotion.problem("SEA474", message, f"try it again: `{again}`, then give its result with --result")
     # A simulated engine proves the pipeline and no speed: on the laptop that is all that is promised, on AWS it must
@@ -146,41 +160,11 @@ def _subject_problems(promotion: PromotionStep, result: TrialResult) -> Iterator
 
 
 def _verdict_problems(promotion: PromotionStep, result: TrialResult) -> Iterator[Finding]:
-    where = promotion.source.environment.name
-    if result.request.manner == "verify":
-        message = "the trial only verified the deployment: it sent a few requests and no load"
-        yield promotion.problem("SEA471", message, f"set trial.update: candidate in {where}, and deploy again")
-    if not result.live.proven:
-        message = f"the trial did not prove that the deployed plan served its requests: {result.live.because}"
-        yield promotion.problem("SEA471", message, f"deploy the plan to {where}, which proves it")
+    yield from verdict_problems(result, promotion.target)
     if result.verdict.status != "pass":
         outcome = "failed" if result.verdict.status == "fail" else "was inconclusive"
-        message = f"the trial {outcome}: {result.verdict.because}"
+        message, where = f"the trial {outcome}: {result.verdict.because}", promotion.source.environment.name
         yield promotion.problem("SEA472", message, f"change the spec or the plan, and deploy it to {where} again")
-
-
-def workload_problems(promotion: PromotionStep, result: TrialResult) -> Iterator[Finding]:
-    """Yield where the trial's requests differ from those of the environment to come."""
-    tried = result.request.workload
-    requested = trial_workload(promotion.target, tried.schema, tried.api)
-    older = not promotion.target.endpoint.workload.shared_prefix_tokens  # then a prefix has the trial's spelling
-    other = dict.fromkeys(_differences(requested, tried, set(TrialSpec.model_fields) if older else set()))
-    if other:
-        hint = f"give both environments the same requests, and try them in {promotion.source.environment.name}"
-        yield promotion.problem("SEA475", "; ".join(other), hint)
-
-
-def _differences(requested: Workload, tried: Workload, of_trial: Collection[str]) -> Iterator[str]:
-    for name, facts in facts_of(Workload).items():
-        ours, theirs = getattr(requested, name), getattr(tried, name)
-        if ours == theirs or name in _NO_REQUESTS:
-            continue
-        if facts.of == CONVERSATIONS:
-            yield "workload has other conversations than the trial's"
-        elif isinstance(ours, tuple):
-            yield f"workload.dataset has other {name.removesuffix('_s')} than the trial's"
-        else:
-            yield f"{'trial' if name in of_trial else 'workload'}.{name} is {ours}, the trial's was {theirs}"
 
 
 def most_concurrency(promotion: PromotionStep, result: TrialResult) -> int | None:
@@ -211,28 +195,6 @@ def no_level_problem(promotion: PromotionStep, result: TrialResult) -> Finding:
     return promotion.problem("SEA475", message, "relax the SLO, or promote a plan with a faster copy")
 
 
-def slo_problems(promotion: PromotionStep, plan: Plan, result: TrialResult) -> Iterator[Finding]:
-    """Yield where the measurement contradicts the promoted plan at its load per copy.
-
-    Throughput is of all copies: the measured copies' counts for as many as the plan has.
-    """
-    # The live count is of the copies that took the load; the request's is what was planned before.
-    measured = result.live.copy_count or result.request.copy_count
-    share = measured / plan.copy_count.value
-    objectives = [
-        replace(objective, bound=objective.bound * share) if objective.metric == "output_tok_s" else objective
-        for objective in slo_objectives(promotion.target.endpoint.slo)
-    ]
-    gate, confidence = plan.gate_concurrency_per_copy.value, promotion.target.endpoint.trial.confidence
-    levels = up_to_gate(result.levels, result.request.load)
-    verdict = verdict_at(gate, levels, objectives, confidence=confidence)
-    if verdict.status != "pass":
-        copies = plan.copy_count.value
-        message = f"at the load of {plan.environment}, {gate} concurrent requests per copy on {copies} copies: "
-        hint = "allow more copies (scaling), measure that concurrency where the plan is tried, or relax the SLO"
-        yield promotion.problem("SEA475", f"{message}{verdict.because}", hint)
-
-
 def evidence_of_stack(
     stack_name: str, endpoint_name: str, cloudformation: CloudFormationClient, s3: S3Client
 ) -> TrialEvidence:
@@ -256,19 +218,24 @@ def evidence_of_stack(
         report_uri=stack.outputs.get("TrialReportUri", ""),
         request_id=find_request(uri, endpoint_name, trial.result, s3),
         deployed_digest=digest,
+        text=trial.text,
     )
 
 
-def evidence_of_result(result: TrialResult, where: str) -> TrialEvidence:
-    """Return a given result as evidence; no stack is read."""
-    return TrialEvidence(result=result, result_uri=where, report_uri=f"{where.removesuffix('.json')}.md")
+def evidence_of_result(result: TrialResult, where: str, text: str = "") -> TrialEvidence:
+    """Return a given result, and its text as it was written, as evidence; no stack is read."""
+    request_id = None if result.seal is None else result.seal.actor.rpartition(":")[2]
+    report_uri = f"{where.removesuffix('.json')}.md"
+    return TrialEvidence(result=result, result_uri=where, report_uri=report_uri, request_id=request_id, text=text)
 
 
 def find_request(uri: str, endpoint_name: str, result: TrialResult, s3: S3Client) -> str | None:
-    """Return the request that a result was made for: the name of the same document among the endpoint's trials.
+    """Return the request that a result was made for: as it is signed, else as the same document is named.
 
     `None` where the document has expired, or the caller may not list the bucket.
     """
+    if result.seal is not None:
+        return result.seal.actor.rpartition(":")[2]
     bucket = uri.removeprefix("s3://").partition("/")[0]
     folder = f"trials/{endpoint_name}/{result.request.plan_digest}/"
     try:
@@ -300,11 +267,15 @@ class PromotedLock:
         loaded: The spec in the environment to come.
         plan: Its plan, with provenance.
         lines: What changes against the plan that is locked there; one line when nothing is locked yet.
+        evidence: The signed result, which goes into the lock beside the plan.
+        signed_by: The execution that the signature names; empty where the result is not signed.
     """
 
     loaded: LoadedSpec
     plan: Plan
     lines: tuple[str, ...]
+    evidence: str = ""
+    signed_by: str = ""
 
 
 def source_of(target: EnvironmentSpec, given: str | None) -> str:
@@ -367,14 +338,15 @@ def promote_plan(
     problems += evidence_problems(promotion, evidence, now=now, accept_simulated=accept_simulated)
     plan = None
     if evidence.result is not None:
-        plan, of_plan = _planned(promotion, evidence, evidence.result)
+        plan, of_plan = _planned(promotion, evidence, evidence.result, now)
         problems += of_plan
     if problems or plan is None:
         raise SpecError(dict.fromkeys(problems))
     before = locked_document(target)
     plan, another = count_generation(before, plan)
     lines = (*another, *changes(before, plan)) if before is not None else ("no plan is locked yet",)
-    return PromotedLock(target, plan, lines)
+    seal = None if evidence.result is None else evidence.result.seal
+    return PromotedLock(target, plan, lines, evidence.text, "" if seal is None else seal.actor)
 
 
 def _tried_plan(source: LoadedSpec) -> tuple[Plan | None, list[Finding]]:
@@ -392,10 +364,11 @@ def _tried_plan(source: LoadedSpec) -> tuple[Plan | None, list[Finding]]:
 
 
 def _planned(
-    promotion: PromotionStep, evidence: TrialEvidence, result: TrialResult
+    promotion: PromotionStep, evidence: TrialEvidence, result: TrialResult, now: datetime
 ) -> tuple[Plan | None, tuple[Finding, ...]]:
     """Return the plan of the target with its problems; `None` when there is no plan at all."""
-    workload = tuple(workload_problems(promotion, result))
+    target = promotion.target
+    workload = tuple(workload_problems(target, result))
     if workload:
         return None, workload
     most = most_concurrency(promotion, result)
@@ -403,14 +376,16 @@ def _planned(
         return None, (no_level_problem(promotion, result),)
     tried = TriedCopy(promotion.plan, promotion.source.environment.region, most)
     try:
-        plan = promoted_plan(tried, promotion.target, provenance_of(promotion, evidence, result))
+        plan = promoted_plan(tried, target, provenance_of(promotion, evidence, result, now=now))
         served = tuple(served_problems(promotion, plan))
+        configuration = tuple(configuration_problems(result, target, plan, render_plan(target, plan)))
     except (SpecError, PlanError, RenderError) as error:
         return None, error.problems
     hint = "relax the limit, or try a plan that keeps it"
-    limits = (replace(problem, hint=hint) for problem in limit_problems(plan, promotion.target))
-    rest = (*limits, *provenance_problems(plan, promotion.target))
-    return plan, (*served, *slo_problems(promotion, plan, result), *rest)
+    limits = (replace(problem, hint=hint) for problem in limit_problems(plan, target))
+    rest = (*limits, *provenance_problems(plan, target))
+    # What differs is told by its name; the digest tells of what only the signed result knows.
+    return plan, (*(served or configuration), *slo_problems(target, plan, result), *rest)
 
 
 def served_problems(promotion: PromotionStep, plan: Plan) -> Iterator[Finding]:
@@ -421,8 +396,8 @@ def served_problems(promotion: PromotionStep, plan: Plan) -> Iterator[Finding]:
     Raises:
         RenderError: When one of the plans can't be rendered.
     """
-    tried = _identity(promotion.source, render_plan(promotion.source, promotion.plan))
-    here = _identity(promotion.target, render_plan(promotion.target, plan))
+    tried = served_identity(promotion.source, render_plan(promotion.source, promotion.plan))
+    here = served_identity(promotion.target, render_plan(promotion.target, plan))
     names = promotion.source.environment.name, promotion.target.environment.name
     hint = f"give both environments the same model and serving options, and try them in {names[0]}"
     # Both renderings follow the tried plan, engine included: the target's own engine is in neither of them.
@@ -436,32 +411,80 @@ def served_problems(promotion: PromotionStep, plan: Plan) -> Iterator[Finding]:
             yield promotion.problem("SEA476", message, hint)
 
 
-def _identity(loaded: LoadedSpec, config: RenderedConfig) -> Mapping[str, str]:
-    """Return everything that a container reads, by name; texts without comments and without the weights' place."""
-    model, weights = loaded.endpoint.model, loaded.endpoint.model.s3_uri
-    identity = {f"model.{name}": f"{getattr(model, name)}" for name in _MODEL}
-    identity |= {"engine": config.engine, "payload schema": config.payload_schema}
-    identity |= {f"environment variable {name}": value for name, value in config.container_env.items()}
-    # Each environment has a secret of its own: only that there is one is compared, never its ARN.
-    identity |= {f"environment variable {name}": "from Secrets Manager" for name in config.secret_env}
-    for file, text in config.files.items():
-        identity |= {f"{file}: {name}": line for name, line in _lines(file, text)}
-    # Each environment may keep the weights in a bucket of its own: the place differs, the revision in it must not.
-    return {name: value.replace(weights, "WEIGHTS") if weights else value for name, value in identity.items()}
-
-
-def _lines(file: str, text: str) -> Iterator[tuple[str, str]]:
-    """Yield the options of a properties file; of any other file, its text as a whole."""
-    if not file.endswith(".properties"):
-        yield "text", text
-        return
-    for line in text.splitlines():
-        if line.strip() and not line.lstrip().startswith("#"):
-            name, _, value = line.partition("=")
-            yield name, value
-
-
 def _shown(value: str | None) -> str:
     if value is None:
         return "absent"
     return value if len(value) <= _LONGEST_SHOWN else f"{value[:_LONGEST_SHOWN]}…"
+
+
+@dataclass(frozen=True, slots=True)
+class SigningKey:
+    """The key with which an environment's trial service signs results; its public half as DER in base64."""
+
+    arn: str
+    public: str
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of the public half, in hexadecimal digits, as `openssl` tells it."""
+        return fingerprint(self.public)
+
+
+def signing_key(environment: EnvironmentSpec, cloudformation: CloudFormationClient, keys: KMSClient) -> SigningKey:
+    """Read the public half of the key that signs an environment's results.
+
+    Raises:
+        BenchError: SEA502 when the trial service is not deployed, SEA584 when it has no key, or its key can't be read;
+            as `aws_failures`.
+    """
+    name = service_stack(environment.name)
+    arn = describe_stack(name, cloudformation).outputs.get("SigningKey")
+    if arn is None:
+        hint = f"deploy {name} with this release"
+        raise BenchError.of("SEA584", "the stack has no key that signs results", where=name, hint=hint)
+    hint = "the caller needs kms:GetPublicKey on it"
+    with aws_failures(
+        name, lambda error: BenchError.of("SEA584", f"the key can't be read: {error}", where=name, hint=hint)
+    ):
+        return SigningKey(arn, b64encode(keys.get_public_key(KeyId=arn)["PublicKey"]).decode())
+
+
+def with_public_key(text: str, key: str, where: str) -> str:
+    """Return the text of an environment's file with one more key in `promotion.public_keys`; nothing else changes.
+
+    Raises:
+        SpecError: SEA584 when the file is written in a way that no key can be added to.
+    """
+    before, edited = parse_source(text, where).data, _inserted(text, key)
+    promotion = before.get("promotion")
+    written = promotion if isinstance(promotion, dict) else {}
+    known = written.get("public_keys")
+    keys = [*(known if isinstance(known, list) else ()), key]
+    wanted = {**before, "promotion": {**written, "public_keys": keys}}
+    if edited is None or parse_source(edited, where).data != wanted:
+        hint = f"add it by hand: promotion.public_keys: [{key}]"
+        raise SpecError.of("SEA584", "the key can't be added to this file", where=where, hint=hint)
+    return edited
+
+
+def _inserted(text: str, key: str) -> str | None:
+    promotion = _member(yaml.compose(text, Loader=yaml.SafeLoader), "promotion")
+    if not isinstance(promotion, yaml.MappingNode):
+        return None
+    keys = _member(promotion, "public_keys")
+    if isinstance(keys, yaml.SequenceNode) and not keys.flow_style:
+        at = keys.value[-1].end_mark.index
+        added = f"\n{' ' * keys.start_mark.column}- {key}"
+    elif isinstance(keys, yaml.SequenceNode):
+        at, added = keys.end_mark.index - 1, f"{', ' if keys.value else ''}{key}"
+    elif promotion.flow_style:
+        at, added = promotion.end_mark.index - 1, f", public_keys: [{key}]"
+    else:
+        indent = " " * promotion.start_mark.column
+        at, added = promotion.start_mark.index, f"public_keys:\n{indent}  - {key}\n{indent}"
+    return f"{text[:at]}{added}{text[at:]}"
+
+
+def _member(node: yaml.Node | None, name: str) -> yaml.Node | None:
+    pairs = node.value if isinstance(node, yaml.MappingNode) else ()
+    return next((value for key, value in pairs if key.value == name), None)

@@ -8,12 +8,11 @@ tried; its size is derived.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
-from seatrial.documents.plan import Adopted, Decision, Image, Plan
+from seatrial.documents.plan import Adopted, Decision, Image, Plan, tried_fields
 from seatrial.locks.changes import NOT_IN_PLACE, change_text, dropped_provenance
 from seatrial.locks.guard_rails import limit_problems
 from seatrial.locks.locked_plan import read_edited_plan
@@ -76,21 +75,6 @@ _KEPT = frozenset(
 _ALTERNATIVES = "Pareto front and rejected deployments refer to the planner's decision, not to the values set by hand."
 _NO_LINE = frozenset(
     {"memory", "curve", "band", "knee", "regime", "cost", "pareto", "rejected", "warnings", "adopted", "promoted"}
-)
-_TRIED = (
-    "architecture",
-    "engine",
-    "engine_version",
-    "image",
-    "inference_ami_version",
-    "instance_type",
-    "accelerators_per_instance",
-    "copies_per_instance",
-    "quantization",
-    "cpu_cores_per_copy",
-    "memory_min_mb",
-    "memory",
-    "volume_size_gb",
 )
 _TIMEOUTS = ("startup_timeout_s", "download_timeout_s")
 """They follow from the weights, unless they were set by hand where the plan was tried."""
@@ -376,12 +360,6 @@ def _load(edited: Plan, candidate: Candidate, demand: Demand) -> LoadSpread:
 def _refuse(problems: list[Finding] | tuple[Finding, ...]) -> None:
     if problems:
         raise SpecError(problems)
-
-
-@cache
-def tried_fields() -> tuple[str, ...]:
-    """Return the fields of a plan that decide how one copy serves."""
-    return (*_TRIED, *options_decided_by("planner"))
 
 
 @dataclass(frozen=True, slots=True)

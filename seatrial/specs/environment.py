@@ -36,6 +36,7 @@ Owner = Annotated[str, StringConstraints(pattern=shapes.OWNER, max_length=128)]
 DEFAULT_WINDOW_MINUTES = 240
 Email = Annotated[str, StringConstraints(pattern=shapes.EMAIL, max_length=50)]
 ScheduleExpression = Annotated[str, StringConstraints(max_length=256)]
+PublicKey = Annotated[str, StringConstraints(pattern=shapes.PUBLIC_KEY)]
 KmsKeyArn = Annotated[str, StringConstraints(pattern=shapes.KMS_KEY_ARN)]
 PolicyArn = Annotated[str, StringConstraints(pattern=shapes.POLICY_ARN)]
 RolePath = Annotated[str, StringConstraints(pattern=shapes.ROLE_PATH, max_length=512)]
@@ -98,6 +99,12 @@ class PromotionSpec(FrozenModel):
     )
     required: bool = Field(
         default=False, description="Refuse a plan that was not promoted from `source` after a passed trial."
+    )
+    public_keys: tuple[PublicKey, ...] = Field(
+        (),
+        description="Public keys of the trial service of `source`, which signs results, as `seatrial keys` writes "
+        "them: the new one, and the one before while locks rest on it. With keys, and where `required`, a promoted "
+        "plan is taken only with a signed result that verifies.",
     )
     max_age_days: Annotated[int, Field(ge=1, le=3650)] = Field(
         30, description="Age in days of the oldest trial whose plan may be promoted."

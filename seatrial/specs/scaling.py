@@ -8,6 +8,7 @@ import re
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta, tzinfo
+from functools import cache
 from typing import TYPE_CHECKING, Annotated, Literal
 from zoneinfo import ZoneInfo, available_timezones
 
@@ -107,6 +108,11 @@ class ScalingSpec(FrozenModel):
         return self.min_copies == self.max_copies and not self.schedules
 
 
+@cache
+def _timezones() -> frozenset[str]:
+    return frozenset(available_timezones())  # it opens a thousand files
+
+
 def _schedules(fields: Fields) -> Iterator[Finding]:
     """Yield schedules that AWS would refuse, that change nothing, or whose limits contradict those of scaling."""
     limits: dict[str, int] = {}
@@ -135,7 +141,7 @@ def _schedule(
     if isinstance(expression, str) and (wrong := expression_error(expression)) is not None:
         hint = "as in cron(0 20 * * ? *), rate(1 day) or at(2027-01-01T00:00:00)"
         yield document.problem((*path, "schedule"), "SEA123", f"{expression} {wrong}", hint)
-    known = available_timezones()
+    known = _timezones()
     # Where the system has no time zones and Python no tzdata, none is known: then nothing is refused.
     if isinstance(timezone, str) and known and timezone not in known:
         hint = "a name of the IANA time zone database, as Europe/Berlin"

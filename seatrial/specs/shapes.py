@@ -54,6 +54,8 @@ SECURITY_GROUP_ID = r"^sg-[0-9a-z]+$"
 PIPELINE_NAME = r"^[A-Za-z0-9][A-Za-z0-9-]*$"
 CONNECTION_ARN = r"^arn:aws[a-z-]*:(codeconnections|codestar-connections):[a-z0-9-]+:[0-9]{12}:connection/[a-z0-9-]+$"
 REPOSITORY = r"^[A-Za-z0-9_][A-Za-z0-9._-]*(/[A-Za-z0-9_][A-Za-z0-9._-]*)+$"
+# The DER of a key of curve P-256 in base64: its head is always the same.
+PUBLIC_KEY = r"^MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE[A-Za-z0-9+/]{86}==$"
 KMS_KEY_ARN = r"^arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/[A-Za-z0-9-]+$"
 POLICY_ARN = r"^arn:aws[a-z-]*:iam::([0-9]{12}|aws):policy/[\w+=,.@/-]+$"
 ROLE_PATH = r"^/([!-.0-~]+/)*$"
@@ -102,6 +104,7 @@ HINTS = MappingProxyType(
         CONNECTION_ARN: "arn:aws:codeconnections:REGION:ACCOUNT:connection/ID",
         REPOSITORY: "as in OWNER/NAME",
         KMS_KEY_ARN: "the key's full ARN, not an alias: arn:aws:kms:REGION:ACCOUNT:key/KEY-ID",
+        PUBLIC_KEY: "what `seatrial keys` writes: the DER of a public key of curve P-256 in base64",
         POLICY_ARN: "the ARN of a managed policy: arn:aws:iam::ACCOUNT:policy/NAME",
         ROLE_PATH: "a slash at both ends, as in /seatrial/",
         SNS_TOPIC_ARN: "the ARN of a standard topic, no FIFO topic: arn:aws:sns:REGION:ACCOUNT:NAME",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,7 +15,7 @@ from seatrial.locks.lock_file import write_lock
 from seatrial.planner.planner import make_plan
 from seatrial.specs.load import load_spec
 from seatrial_load.documents.request import Expected, TrialTarget
-from tests.constructs.conftest import level, passing_result
+from tests.constructs.conftest import EvidenceKey, level, passing_result
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -52,6 +53,7 @@ def test_it_shows_what_would_change_and_writes_when_asked(seatrial: Seatrial, pr
     lines = shown.stdout.splitlines()
     assert lines[0] == f"endpoints/{NAME}.yaml: prod"
     assert lines[1].startswith("  promoted from dev: trial passed, ended 2999-01-01T00:01:01+00:00, knee 16")
+    assert "  not signed: nothing proves that it is as it was" in lines
     written = seatrial(*asked, "--write", "--format", "json")
     (row,) = json.loads(written.stdout)
     environments = json.loads(lock.read_bytes())["environments"]
@@ -93,7 +95,14 @@ def test_nothing_is_written_where_one_endpoint_is_refused(seatrial: Seatrial, pr
 
 def test_where_it_is_required_only_promoted_plans_are_written(seatrial: Seatrial, project: Path, result: Path) -> None:
     place = project / "environments" / "prod.yaml"
-    place.write_text(place.read_text(encoding="utf-8") + "promotion: {source: dev, required: true}\n")
+    key = EvidenceKey()
+    required = f"promotion: {{source: dev, required: true, public_keys: [{key.public}]}}\n"
+    place.write_text(place.read_text(encoding="utf-8") + required)
+    unsigned = seatrial("promote", NAME, "--to", "prod", "--result", result.name, "--write")
+    assert (unsigned.returncode, "SEA580: the result of the trial is not signed" in unsigned.stderr) == (2, True)
+    started = (datetime.now(UTC) - timedelta(hours=1)).isoformat()
+    text = result.read_text(encoding="utf-8").replace("2999-01-01T00:00:00+00:00", started)
+    result.write_text(key.seal(text, "request-1"), encoding="utf-8")
     spec = f"endpoints/{NAME}.yaml"
     refused = seatrial("plan", spec, "-e", "prod", "--write")
     assert (refused.returncode, "SEA478: prod takes promoted plans alone" in refused.stderr) == (2, True)
@@ -102,5 +111,12 @@ def test_where_it_is_required_only_promoted_plans_are_written(seatrial: Seatrial
     skipped = seatrial("render", "endpoints", "-e", "prod", "--output", "rendered")
     assert f"note: {spec}: skipped until its plan is promoted" in skipped.stderr
     assert not (project / "rendered" / NAME).exists()
-    seatrial("promote", NAME, "--to", "prod", "--result", result.name, "--write")
+    signed = seatrial("promote", NAME, "--to", "prod", "--result", result.name, "--write")
+    assert "  signed in arn:aws:states:" in signed.stdout, signed.stderr
     assert seatrial("plan", spec, "-e", "prod", "--check").stdout == f"{spec}: prod: fresh\n"
+    lock = project / "endpoints" / f"{NAME}.lock.json"
+    lock.write_text(
+        lock.read_text(encoding="utf-8").replace('\\"duration_s\\":', '\\"duration_s\\":1'), encoding="utf-8"
+    )
+    forged = seatrial("plan", spec, "-e", "prod", "--check")
+    assert (forged.returncode, f"{spec}: prod: unproven (SEA581" in forged.stdout) == (1, True)

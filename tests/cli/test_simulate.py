@@ -82,6 +82,26 @@ def test_a_longer_prompt_takes_the_planners_prefill(project: Path) -> None:
     assert -alone_s < short_s < usual_s == 0 < long_s < 3 * alone_s
 
 
+def test_the_cheapest_schedule_is_shown_and_written(seatrial: Seatrial, project: Path) -> None:
+    (project / "day.yaml").write_text('profile: {peak_requests_per_second: 0.1, hours: {"08-18": 1}}', encoding="utf-8")
+    spec, rails = project / "endpoints/llama-2-7b-chat.yaml", project / "environments/dev.yaml"
+    types = ("[ml.g5.2xlarge, ml.g5.12xlarge, ml.g6e.2xlarge]", "[ml.g6e.2xlarge]")
+    # One copy at most: few schedules, so that the search is short.
+    for file, old, new in ((spec, *types), *((each, "max_copies: 2", "max_copies: 1") for each in (spec, rails))):
+        file.write_text(file.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
+    spec.with_suffix(".lock.json").unlink()
+    refused = seatrial(*SPEC, "--share", "0.9")
+    assert (refused.returncode, "needs --cheapest" in refused.stderr) == (2, True)
+    done = seatrial(*SPEC, "--cheapest", "--share", "0.9", "--write")
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert [line[:9].strip() for line in lines[2:6]] == ["As it is", "Cheapest", "Runner-up", "Changes"]
+    assert lines[-1].startswith(f"Next         seatrial plan {SPEC[1]} -e dev --write, then seatrial diff")
+    assert len(lines) <= 15
+    assert "  dev:\n    scaling:\n      min_copies: 0\n" in spec.read_text(encoding="utf-8")
+    assert json.loads(seatrial("schema", "schedule").stdout)["title"] == "CheapestSchedule"
+
+
 def test_problems_are_listed_and_no_file_is_written_over(seatrial: Seatrial, project: Path) -> None:
     (project / "day.yaml").write_text("timezone: Nowhere", encoding="utf-8")
     done = seatrial(*SPEC)

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+from base64 import b64decode, b64encode
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import pytest
+from botocore.exceptions import ClientError
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec, utils
 
 from seatrial_base.tags import is_candidate_name
 from seatrial_cdk.trials.runtime.components import ComponentState, VariantCapacity
+from seatrial_cdk.trials.runtime.outcome import KmsSeal
 from seatrial_cdk.trials.runtime.store import UnavailableError, Versioned
 from seatrial_load.documents.distribution import Distribution
 from seatrial_load.documents.request import Expected, Load, Objective, TrialRequest, TrialTarget, Workload
@@ -21,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from mypy_boto3_application_autoscaling.type_defs import SuspendedStateTypeDef
+    from mypy_boto3_kms import KMSClient
 
     from seatrial_cdk.trials.runtime.order import CustomResourceEvent
 
@@ -139,6 +145,39 @@ def passing_result() -> TrialResult:
         stopped=Stop(reason=StopReason.ALL_MEASURED, because="every level was measured"),
         blended_usd_per_million_tokens=0.26,
     )
+
+
+@dataclass
+class EvidenceKey:
+    """A key as AWS KMS keeps it: it signs digests, and its private half is never given away."""
+
+    arn: str = "arn:aws:kms:us-east-1:123456789012:key/0f"
+    private: ec.EllipticCurvePrivateKey = field(default_factory=lambda: ec.generate_private_key(ec.SECP256R1()))
+    denied: bool = False
+
+    def sign(self, **asked: Any) -> dict[str, bytes]:  # noqa: ANN401 (the arguments of boto3)
+        if self.denied:
+            raise UnavailableError("AccessDeniedException")
+        assert (asked["KeyId"], asked["MessageType"]) == (self.arn, "DIGEST")
+        return {"Signature": self.private.sign(asked["Message"], ec.ECDSA(utils.Prehashed(hashes.SHA256())))}
+
+    def get_public_key(self, **asked: Any) -> dict[str, bytes]:  # noqa: ANN401 (likewise)
+        if self.denied:
+            refusal: Any = {"Error": {"Code": "AccessDeniedException", "Message": "no"}}
+            raise ClientError(refusal, "GetPublicKey")
+        assert asked["KeyId"] == self.arn
+        return {"PublicKey": b64decode(self.public)}
+
+    @property
+    def public(self) -> str:
+        """The public half, as it stands in the file of an environment."""
+        form = serialization.PublicFormat.SubjectPublicKeyInfo
+        return b64encode(self.private.public_key().public_bytes(serialization.Encoding.DER, form)).decode()
+
+    @property
+    def seal(self) -> KmsSeal:
+        executions = "arn:aws:states:us-east-1:123456789012:execution:seatrial-dev-trials"
+        return KmsSeal(cast("KMSClient", self), self.arn, executions)
 
 
 @pytest.fixture

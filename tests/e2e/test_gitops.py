@@ -290,6 +290,8 @@ def test_prod_stays_as_deployed_until_its_plan_is_promoted_from_the_trial_in_dev
     environment = team.work / "environments" / "prod.yaml"
     text = environment.read_text(encoding="utf-8")
     environment.write_text(text.replace("source: dev", "source: dev\n  required: true"), encoding="utf-8")
+    shown = team.run("seatrial", "keys", "-e", "dev", "--write", cloud=clouds["dev"])
+    assert (shown.exit_code, "environments/prod.yaml: added" in shown.output) == (0, True), shown.output
     waiting = team.run("cdk", "ls", "--context", "environment=prod", "--no-notices", cloud=clouds["prod"])
     assert (waiting.exit_code, "left as deployed until promoted: chat" in waiting.output) == (0, True), waiting.output
     assert [line for line in waiting.output.splitlines() if line.startswith("seatrial-")] == ["seatrial-prod-trials"]
@@ -304,6 +306,26 @@ def test_prod_stays_as_deployed_until_its_plan_is_promoted_from_the_trial_in_dev
     assert (provenance["plan_digest"], provenance["result_uri"]) == (merged["dev"], tried.output("TrialResultUri"))
     checked = team.run("make", "plan-check", cloud=clouds["prod"])
     assert (checked.exit_code, "awaiting" in checked.output) == (0, False), checked.output
+    deployed = team.run("cdk", "ls", "--context", "environment=prod", "--no-notices", cloud=clouds["prod"])
+    assert "seatrial-prod-chat" in deployed.output.splitlines(), deployed.output
+
+    signed = json.loads(locks["evidence"]["prod"])
+    assert signed["seal"]["actor"].startswith(
+        f"arn:aws:states:us-east-1:{ACCOUNTS['dev']}:execution:seatrial-dev-trials:"
+    )
+    made_up = (
+        clouds["dev"]
+        .client("s3")
+        .get_object(
+            Bucket=tried.output("ResultsBucket"),
+            Key=tried.output("TrialResultUri").partition("//")[2].partition("/")[2],
+        )["Body"]
+        .read()
+    )
+    (team.work / "made-up.json").write_bytes(made_up.replace(b'"duration_s":', b'"duration_s":1'))
+    forged = team.run("seatrial", "promote", *words, "--result", "made-up.json", cloud=clouds["prod"])
+    (team.work / "made-up.json").unlink()
+    assert (forged.exit_code, "SEA581" in forged.output) == (2, True), forged.output
 
 
 def test_a_merge_that_fails_its_trial_in_dev_never_reaches_prod(

@@ -14,6 +14,9 @@ Document = dict[str, object]
 ACCOUNT = "123456789012"
 KEY = f"arn:aws:kms:us-east-1:{ACCOUNT}:key/11111111-2222-3333-4444-555555555555"
 TOPIC = f"arn:aws:sns:us-east-1:{ACCOUNT}:on-call"
+PUBLIC_KEY = (  # of the private key 1
+    "MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEaxfR8uEsQkf4vOblY6RA8ncDfYEt6zOg9KE5RdiYwpZP40Li/hp/m47n60p8D54WK84zV2sxXs7LtkBoN79R9Q=="
+)
 BOUNDARY = f"arn:aws:iam::{ACCOUNT}:policy/every-role"
 SUBNETS = {"subnet_ids": ["subnet-0a1b2c3d"], "security_group_ids": ["sg-0a1b2c3d"]}
 MANY_TAGS = {f"key-{number}": "value" for number in range(30)}
@@ -84,7 +87,10 @@ OPTIONS: Final[dict[str, dict[str, Change]]] = {
     },
     "topic": {"own": NOTHING, "given": environment(alarms__topic_arn=TOPIC)},
     "outputs": {"cloudformation": NOTHING, "both": environment(outputs="both")},
-    "promotion": {"none": NOTHING, "from dev": environment(promotion={"source": "dev", "max_age_days": 7})},
+    "promotion": {
+        "none": NOTHING,
+        "from dev": environment(promotion={"source": "dev", "max_age_days": 7, "public_keys": [PUBLIC_KEY]}),
+    },
     "hosting": {
         "component": NOTHING,
         "single": endpoint(**SINGLE),

@@ -282,6 +282,12 @@ def test_at_zero_requests_are_refused_until_a_copy_serves() -> None:
     assert (again.copies, again.minute, done.minutes.instances[-1]) == (0, 195.17, 0)
     assert done.within_slo == pytest.approx(1 - done.refused_without_copy / done.requests)
     assert done.meets_slo is False
+    # The worst minute refuses 30 requests; a copy with 8 in flight answers one and a half in a second.
+    other = done.second_region
+    assert other is not None
+    assert (other.requests, other.peak_requests_per_second, other.copies, other.instances) == (30 * 16, 0.5, 1, 1)
+    assert other.requests_per_second_per_copy == pytest.approx(8 / 5.6, rel=0.1)
+    assert simulated({2: 0.5}, target=8.0, min_copies=1, max_copies=1).second_region is None
 
 
 def test_schedules_protection_and_a_fixed_number() -> None:

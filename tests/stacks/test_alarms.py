@@ -129,7 +129,7 @@ def test_without_a_trial_only_a_given_topic_is_told(weights_template: Template) 
 
 
 def test_the_environments_topic_is_encrypted_and_cloudwatch_publishes_to_it(dev_trials: Template) -> None:
-    (key,) = dev_trials.find_resources("AWS::KMS::Key")
+    (key,) = dev_trials.find_resources("AWS::KMS::Key", {"Properties": {"EnableKeyRotation": True}})
     (topic,) = dev_trials.find_resources("AWS::SNS::Topic")
     dev_trials.has_resource_properties(
         "AWS::SNS::Topic",

@@ -100,6 +100,7 @@ CALLS: dict[str, tuple[Call, ...]] = {
 }
 NOT_GRANTED = {
     "describe_model",  # of the command line only: a model's environment may hold a token, its name proves it
+    "sign",  # by the policy of the key, which lets the function alone sign
     "publish",  # on the topic of the environment's alarms, granted with it
 }
 

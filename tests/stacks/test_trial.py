@@ -4,7 +4,7 @@ import json
 import re
 from dataclasses import replace
 from graphlib import TopologicalSorter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from aws_cdk import App
@@ -20,6 +20,7 @@ from seatrial_stacks.app_stacks import add_stacks
 from seatrial_stacks.endpoint_stack import EndpointStack
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from seatrial.deployment.document import Deployment
@@ -81,7 +82,7 @@ def test_the_stacks_hold_about_a_dozen_resources_each(
 ) -> None:
     """Of an environment with `removal: destroy` two are CDK's own: they empty the bucket."""
     counts = [len(each.to_json()["Resources"]) for each in (dev_template, prod_template, dev_trials, prod_trials)]
-    assert counts == [18, 18, 17, 13]
+    assert counts == [18, 18, 18, 14]
 
 
 def test_an_environment_has_one_service_however_many_endpoints(dev_deployment: Deployment, tmp_path: Path) -> None:
@@ -115,7 +116,7 @@ def test_the_service_is_one_function_of_a_known_name(dev_trials: Template) -> No
     function, autodelete = dev_trials.find_resources("AWS::Lambda::Function").values()
     ours = function if "FunctionName" in function["Properties"] else autodelete
     variables = ours["Properties"]["Environment"]["Variables"]
-    assert set(variables) == {"ENVIRONMENT", "RESULTS_BUCKET", "STATE_MACHINE", "SOCKETS_PER_FUNCTION"}
+    assert set(variables) == {"ENVIRONMENT", "RESULTS_BUCKET", "SIGNING_KEY", "STATE_MACHINE", "SOCKETS_PER_FUNCTION"}
 
 
 def test_the_function_joins_the_network_of_the_environment(prod_trials: Template) -> None:
@@ -322,9 +323,8 @@ def test_the_log_of_trials_ends_after_a_month_and_is_kept_with_the_results(
 
 
 def test_results_are_private_encrypted_and_go_over_tls_only(dev_trials: Template) -> None:
-    (key,) = dev_trials.find_resources("AWS::KMS::Key")
+    (key,) = dev_trials.find_resources("AWS::KMS::Key", {"Properties": {"EnableKeyRotation": True}})
     encryption = {"SSEAlgorithm": "aws:kms", "KMSMasterKeyID": {"Fn::GetAtt": [key, "Arn"]}}
-    dev_trials.has_resource_properties("AWS::KMS::Key", {"EnableKeyRotation": True})
     dev_trials.has_resource_properties(
         "AWS::S3::Bucket",
         {
@@ -393,7 +393,32 @@ def test_removal_retain_keeps_the_key_of_the_bucket(dev_deployment: Deployment) 
 
 
 def test_the_environments_key_is_used_where_there_is_one(prod_trials: Template) -> None:
-    prod_trials.resource_count_is("AWS::KMS::Key", 0)
+    assert len(prod_trials.find_resources("AWS::KMS::Key")) == len(signing_keys(prod_trials)) == 1
+
+
+def signing_keys(template: Template) -> Mapping[str, Mapping[str, object]]:
+    return template.find_resources("AWS::KMS::Key", {"Properties": {"KeyUsage": "SIGN_VERIFY"}})
+
+
+def test_the_function_alone_signs_results_with_a_key_that_outlasts_the_stack(
+    dev_trials: Template, prod_trials: Template
+) -> None:
+    """`dev` has `removal: destroy`."""
+    for template, policy in ((dev_trials, "Delete"), (prod_trials, "RetainExceptOnCreate")):
+        (key,) = signing_keys(template).values()
+        properties: Any = key["Properties"]
+        assert (properties["KeySpec"], properties["PendingWindowInDays"]) == ("ECC_NIST_P256", 30)
+        assert "EnableKeyRotation" not in properties
+        assert key["DeletionPolicy"] == policy
+        statements = properties["KeyPolicy"]["Statement"]
+        (signing,) = (each for each in statements if "kms:Sign" in each["Action"] or "kms:*" in each["Action"])
+        (function,) = (
+            each["Properties"]["Role"]["Fn::GetAtt"]
+            for each in template.find_resources("AWS::Lambda::Function").values()
+            if "SIGNING_KEY" in each["Properties"].get("Environment", {}).get("Variables", {})
+        )
+        assert signing["Principal"] == {"AWS": {"Fn::GetAtt": function}}
+        assert "kms:Sign" not in json.dumps(template.find_resources("AWS::IAM::Role"))
 
 
 def test_mode_off_makes_no_trial_and_no_bucket(weights_template: Template) -> None:

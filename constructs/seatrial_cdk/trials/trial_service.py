@@ -261,6 +261,7 @@ class TrialService(EnvironmentService):
         bound_emptying_role(self, role_options)
         logs = log_group_of(self, keep=removal == "retain", days=kept.log_days)
         self.role = _role(self, environment, network, logs, any_stack=any_stack)
+        self.signing_key = _signing_key(self, removal)
         self.function = _function(
             self, environment, network, logs, log_days=kept.log_days, sockets_per_function=sockets_per_function
         )
@@ -336,6 +337,37 @@ def _role(
     return role
 
 
+def _signing_key(scope: TrialService, removal: Literal["destroy", "retain"]) -> kms.Key:
+    """Define the key that signs results: the function's role alone may sign with it, whatever other policies allow.
+
+    The CDK's default policy leaves who may use a key to the policies of the account; this one leaves its
+    administration and its public half to them. An asymmetric key can't rotate by itself.
+    """
+    administer = (
+        "CancelKeyDeletion", "Describe*", "DisableKey", "EnableKey", "Get*", "List*", "PutKeyPolicy",
+        "ScheduleKeyDeletion", "TagResource", "UntagResource", "UpdateKeyDescription",
+    )  # fmt: skip
+    return kms.Key(
+        scope,
+        "SigningKey",
+        description=f"Signs the results of trials of {scope.environment}",
+        key_spec=kms.KeySpec.ECC_NIST_P256,
+        key_usage=kms.KeyUsage.SIGN_VERIFY,
+        pending_window=Duration.days(30),
+        removal_policy=removal_policy(removal),
+        policy=iam.PolicyDocument(
+            statements=[
+                iam.PolicyStatement(
+                    principals=[iam.AccountRootPrincipal()],
+                    actions=[f"kms:{name}" for name in administer],
+                    resources=["*"],
+                ),
+                iam.PolicyStatement(principals=[scope.role], actions=["kms:Sign"], resources=["*"]),
+            ]
+        ),
+    )
+
+
 def _function(
     scope: TrialService,
     environment: str,
@@ -356,6 +388,7 @@ def _function(
         variables={
             "ENVIRONMENT": environment,
             "RESULTS_BUCKET": scope.results.bucket.bucket_name,
+            "SIGNING_KEY": scope.signing_key.key_arn,
             "STATE_MACHINE": f"arn:{stack.partition}:states:{stack.region}:{stack.account}:stateMachine:{scope.name}",
             "SOCKETS_PER_FUNCTION": f"{sockets_per_function}",
             **({"FINDINGS_TOPIC": scope.findings_topic_arn} if scope.findings_topic_arn else {}),

@@ -77,6 +77,7 @@ class TrialsStack(ServiceStack):
         if environment.trial_schedule is not None:
             TrialScheduleGroup(self, "Schedules", environment=environment.name, role_options=self._role_options)
         CfnOutput(self, "ResultsBucket", value=self.service.results.bucket.bucket_name)
+        CfnOutput(self, "SigningKey", value=self.service.signing_key.key_arn)
         CfnOutput(self, "Workflow", value=self.service.state_machine.attr_arn)
 
 

@@ -92,20 +92,28 @@ def _is_same(one: Path, other: Path) -> bool:
 
 
 def read_result(where: str) -> TrialResult:
-    """Read a result from a file or an `s3://` URI.
+    """Read a result from a file or an `s3://` URI; raises as `read_result_text`."""
+    return read_result_text(where)[0]
+
+
+def read_result_text(where: str) -> tuple[TrialResult, str]:
+    """Read a result from a file or an `s3://` URI, and return its text too, which is what was signed.
 
     Raises:
         BenchError: SEA501 when it can't be read or is no result of this release's; as `aws_failures` when AWS
             can't be asked.
     """
     from seatrial.account.reader import aws_failures
-    from seatrial.account.trials import fetch_result
+    from seatrial.account.trials import fetch_result_text
+    from seatrial_base.files import read_text
     from seatrial_load.cli.files import read_result_file
+    from seatrial_load.documents.result import TrialResult
 
     if where.startswith("s3://"):
         import boto3
 
         with aws_failures(where):
             s3 = boto3.client("s3")
-        return fetch_result(where, s3)
-    return read_result_file(Path(where), hint="give a file or an s3:// URI")
+        text = fetch_result_text(where, s3)
+        return TrialResult.from_json(text), text
+    return read_result_file(Path(where), hint="give a file or an s3:// URI"), read_text(Path(where))

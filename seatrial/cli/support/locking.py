@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import typer
@@ -45,10 +46,12 @@ def refuse_format_of_findings(
 
 def check_freshness(loaded: Sequence[LoadedSpec], output_format: Format, command: str) -> None:
     """List the state of each lock, other than as text with every problem; exit 1 where a plan must be made again."""
+    from seatrial.deployment.evidence import with_evidence
     from seatrial.locks.locked_plan import freshness_of
     from seatrial_base.printer import Judgement
 
-    states = [freshness_of(spec) for spec in loaded]
+    now = datetime.now(UTC)
+    states = [with_evidence(freshness_of(spec), now=now) for spec in loaded]
     problems = [problem for state in states for problem in state.problems]
     facts: dict[str, Json] = {
         "locks": [

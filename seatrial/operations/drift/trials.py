@@ -3,30 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from seatrial.account.trials import fetch_result
+from seatrial.account.trials import fetch_result_text
+from seatrial.deployment.evidence import ended_at
 from seatrial.operations.drift.report import drift_finding
 from seatrial_base.errors import BenchError
+from seatrial_load.documents.result import TrialResult
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from datetime import datetime
 
     from mypy_boto3_s3 import S3Client
 
     from seatrial.deployment.document import Deployment
     from seatrial.documents.live import LiveStack
     from seatrial_base.findings import Finding, Severity
-    from seatrial_load.documents.result import TrialResult
 
 _RULE = "SEA435"
-
-
-def ended_at(result: TrialResult) -> datetime:
-    """Return when a trial ended, in UTC, from its result."""
-    started = datetime.fromisoformat(result.started_at)
-    return started.astimezone(UTC) + timedelta(seconds=result.duration_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +32,12 @@ class LastTrial:
     Attributes:
         result: Its result; `None` where it ended with an error, or there is none.
         error: Why there is no result; empty where there was no trial.
+        text: The result as its service wrote it.
     """
 
     result: TrialResult | None = None
     error: str = ""
+    text: str = ""
 
     @property
     def verdict(self) -> str:
@@ -73,7 +71,8 @@ def read_trial(uri: str, s3: S3Client) -> LastTrial:
         BenchError: SEA501 when it can't be read; as `aws_failures`.
     """
     try:
-        return LastTrial(fetch_result(uri, s3))
+        text = fetch_result_text(uri, s3)
+        return LastTrial(TrialResult.from_json(text), text=text)
     except BenchError as error:
         # The document is there, of a trial that ended with an error: that is a result, unlike a document that can't
         # be read.

@@ -5,10 +5,14 @@ from __future__ import annotations
 import difflib
 import json
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from seatrial.deployment.evidence import age_problem, fingerprint, is_proof_needed
 from seatrial.engines.rendered import rendered_files
 from seatrial.locks.changes import compiled_anew
+from seatrial.locks.locked_plan import provenance_lines
 from seatrial.specs.prices import region_document
 from seatrial_base.findings import Finding, Place
 from seatrial_base.frozen_model import digest
@@ -118,8 +122,10 @@ def _lines(old: str, new: str) -> Iterator[str]:
     yield from (line for line in lines if not line.startswith(("--- ", "+++ ", "---\n")))
 
 
-def findings(old: EndpointState | None, new: EndpointState | None) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
-    """Return the findings of the new side alone, and those that the old side has too."""
+def findings(
+    old: EndpointState | None, new: EndpointState | None, now: datetime | None = None
+) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
+    """Return the findings of the new side alone, and those that the old side has too; default: as of this moment."""
     # By rule and message, not by place: a line that moves is no new problem.
     before = {(one.rule, one.message) for one in _findings(old)}
     after = tuple(_findings(new))
@@ -127,7 +133,34 @@ def findings(old: EndpointState | None, new: EndpointState | None) -> tuple[tupl
     plans = [side.plan.model_dump(mode="json") for side in (old, new) if side is not None and side.plan is not None]
     # Compiled artifacts of the old plan may be useless for the new one.
     compiled = map(_warning, compiled_anew(*plans)) if len(plans) == len((old, new)) else ()
-    return (*(finding for finding in after if finding not in known), *compiled), known
+    own = (*(finding for finding in after if finding not in known), *compiled)
+    promotion = () if new is None or new.loaded is None else _promotion(old, new, new.loaded, now or datetime.now(UTC))
+    return (*own, *promotion), known
+
+
+def _promotion(old: EndpointState | None, new: EndpointState, loaded: LoadedSpec, now: datetime) -> Iterator[Finding]:
+    """Yield what is to be known of a change before it is approved: whose signatures count, and a new plan's trial.
+
+    A promotion counts from its own time, which whoever writes the lock sets: here alone it is held against today.
+    """
+    before = () if old is None or old.loaded is None else old.loaded.environment.promotion.public_keys
+    promoted, promotion = None if new.plan is None else new.plan.promoted, loaded.environment.promotion
+    was = None if old is None or old.plan is None else old.plan.promoted
+    is_new = promoted is not None and promoted != was
+    for key in (key for key in promotion.public_keys if key not in before):
+        both = "; the same change promotes a plan" if is_new else ""
+        message = f"what the key sha256 {fingerprint(key)} signs counts as a trial in {promotion.source}{both}"
+        hint = f"compare it with `seatrial keys -e {promotion.source}` before you approve"
+        yield Finding(
+            "SEA585", Place.at(Path(loaded.place.path).name, "promotion.public_keys"), message, hint, "warning"
+        )
+    if promoted is None or not is_new:
+        return
+    is_proven = is_proof_needed(loaded) and new.deployment is not None
+    message = f"{provenance_lines(promoted)[0]}; {'' if is_proven else 'not '}proven by a signed result"
+    yield Finding("", Place("plan"), message, severity="note")
+    if is_proven and (problem := age_problem(datetime.fromisoformat(promoted.ended_at), now, loaded)):
+        yield Finding("SEA474", Place("plan"), problem, "promote a newer trial", "warning")
 
 
 def _findings(state: EndpointState | None) -> Iterator[Finding]:

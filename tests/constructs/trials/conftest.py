@@ -13,6 +13,7 @@ from seatrial_cdk.trials.runtime.context import TrialContext
 from seatrial_cdk.trials.runtime.handler import receive
 from seatrial_cdk.trials.runtime.store import UnavailableError
 from seatrial_load.documents.progress import TrialProgress
+from tests.constructs.conftest import EvidenceKey
 from tests.constructs.trials.machine import Machine
 from tests.constructs.trials.written_course import WrittenCourse, WrittenLoad
 
@@ -139,6 +140,7 @@ class World:
     clock: Clock = field(default_factory=Clock)
     events: Events = field(default_factory=Events)
     told: Told = field(default_factory=Told)
+    key: EvidenceKey = field(default_factory=EvidenceKey)
     workflow: Workflow = field(default_factory=Workflow)
     course: WrittenCourse = field(default_factory=WrittenCourse)
     load: WrittenLoad = field(default_factory=WrittenLoad)
@@ -189,6 +191,7 @@ class World:
             raised=self.raised,
             requests_since=self.requests_since,
             bus=self.events,
+            seal=self.key.seal,
             findings=self.told,
             workflow=self.workflow,
             stack_status=self.stack_status,

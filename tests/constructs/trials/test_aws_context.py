@@ -77,6 +77,7 @@ def test_an_execution_that_has_ended_needs_no_stop(client: SFNClient, service: S
 FUNCTION = {
     "ENVIRONMENT": "dev",
     "RESULTS_BUCKET": "results",
+    "SIGNING_KEY": "arn:aws:kms:us-east-1:123456789012:key/0f",
     "STATE_MACHINE": MACHINE,
     "AWS_REGION": "us-east-1",
     "AWS_DEFAULT_REGION": "us-east-1",

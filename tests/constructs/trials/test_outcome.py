@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+from base64 import b64decode
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pytest
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from seatrial_cdk.trials.runtime.order import Order
 from seatrial_cdk.trials.runtime.outcome import (
@@ -14,13 +18,14 @@ from seatrial_cdk.trials.runtime.outcome import (
     keep_untried,
     readable_result,
 )
+from seatrial_load.documents.result import TrialResult
+from seatrial_load.documents.seal import signed_bytes
 from tests.constructs.trials.conftest import LATEST, PASSED, RELEASED, TRIAL, refuse
 
 if TYPE_CHECKING:
     from typing import Literal
 
     from seatrial_cdk.trials.runtime.order import CustomResourceEvent, Manner
-    from seatrial_load.documents.result import TrialResult
     from tests.constructs.trials.conftest import World
 
 TOKEN = "hf_" + "aBcDeFgHiJkLmNoPqRsTuVwXyZ01234567"
@@ -33,7 +38,7 @@ def order(create: CustomResourceEvent) -> Order:
 
 def test_no_credential_that_an_endpoint_told_is_kept(world: World, order: Order, passed: TrialResult) -> None:
     told = replace(passed, verdict=replace(passed.verdict, because=f"denied for {TOKEN}"))
-    lines = keep_result(world.store, order, told, bus=world.events, now_s=0.0)
+    lines = keep_result(world.store, order, told, seal=world.key.seal, bus=world.events, now_s=0.0)
     kept = {key: text for key, text in world.store.texts.items() if "denied for" in text}
     assert {TRIAL, LATEST, PASSED, RELEASED} <= kept.keys()
     assert {key.removesuffix("json") + "md" for key in (TRIAL, LATEST, PASSED, RELEASED)} <= kept.keys()
@@ -41,6 +46,33 @@ def test_no_credential_that_an_endpoint_told_is_kept(world: World, order: Order,
     assert TOKEN not in str(world.events.details)
     assert lines
     assert "" not in lines
+
+
+def test_what_is_kept_is_signed_whole(world: World, order: Order, passed: TrialResult) -> None:
+    keep_result(world.store, order, passed, seal=world.key.seal, bus=world.events, now_s=0.0)
+    assert world.store.texts[TRIAL] == world.store.texts[PASSED] == world.store.texts[RELEASED]
+    kept = world.document(TRIAL)
+    result = TrialResult.from_json(world.store.texts[TRIAL])
+    assert (result.seal is not None, replace(result, seal=None)) == (True, passed)
+    assert result.seal is not None
+    assert result.seal.actor.endswith(":execution:seatrial-dev-trials:request-1")
+    public, algorithm = world.key.private.public_key(), ec.ECDSA(hashes.SHA256())
+    public.verify(b64decode(result.seal.signature), signed_bytes(dict(reversed(kept.items()))), algorithm)
+    for edited in (
+        {**kept, "duration_s": 61.5},
+        {**kept, "seal": {**cast("dict[str, str]", kept["seal"]), "actor": "x"}},
+    ):
+        with pytest.raises(InvalidSignature):
+            public.verify(b64decode(result.seal.signature), signed_bytes(edited), algorithm)
+
+
+def test_a_trial_whose_result_cannot_be_signed_ends_all_the_same(
+    world: World, order: Order, passed: TrialResult
+) -> None:
+    world.key.denied = True
+    lines = keep_result(world.store, order, passed, seal=world.key.seal, bus=world.events, now_s=0.0)
+    assert lines[-1] == "not signed: AccessDeniedException"
+    assert TrialResult.from_json(world.store.texts[TRIAL]) == passed
 
 
 def test_no_credential_of_an_error_is_kept(world: World, order: Order) -> None:
@@ -55,7 +87,7 @@ def test_what_was_not_passed_is_neither_kept_as_passed_nor_released(
     world: World, order: Order, passed: TrialResult, status: Literal["fail", "inconclusive"]
 ) -> None:
     result = replace(passed, verdict=replace(passed.verdict, status=status))
-    keep_result(world.store, order, result, bus=world.events, now_s=0.0)
+    keep_result(world.store, order, result, seal=world.key.seal, bus=world.events, now_s=0.0)
     assert {TRIAL, LATEST} <= world.store.texts.keys()
     assert {PASSED, RELEASED}.isdisjoint(world.store.texts)
 
@@ -68,7 +100,7 @@ def test_a_candidate_s_pass_is_released_once_it_is_verified(
 ) -> None:
     world.store.texts |= {PASSED: "candidate", RELEASED: "before"}
     result = replace(passed, verdict=replace(passed.verdict, status=status))
-    keep_result(world.store, replace(order, manner="verify"), result, bus=world.events, now_s=0.0)
+    keep_result(world.store, replace(order, manner="verify"), result, seal=world.key.seal, bus=world.events, now_s=0.0)
     assert (world.store.texts[PASSED], world.store.texts[RELEASED]) == ("candidate", released)
 
 
@@ -93,7 +125,7 @@ def test_what_later_deployments_read_depends_on_what_was_loaded(
 ) -> None:
     """A candidate is released once it is live; a load beside users is nothing to compare later releases with."""
     result = replace(passed, verdict=replace(passed.verdict, status=status))
-    keep_result(world.store, replace(order, manner=manner), result, bus=world.events, now_s=0.0)
+    keep_result(world.store, replace(order, manner=manner), result, seal=world.key.seal, bus=world.events, now_s=0.0)
     assert world.store.texts.keys() == kept | {key.removesuffix("json") + "md" for key in kept}
 
 
@@ -101,7 +133,7 @@ def test_a_verification_takes_the_place_of_nothing_that_was_measured(
     world: World, order: Order, passed: TrialResult
 ) -> None:
     world.store.write(LATEST, "measured")
-    keep_result(world.store, replace(order, manner="verify"), passed, bus=world.events, now_s=0.0)
+    keep_result(world.store, replace(order, manner="verify"), passed, seal=world.key.seal, bus=world.events, now_s=0.0)
     assert (world.store.read(LATEST), world.store.read(RELEASED)) == ("measured", None)
 
 
@@ -116,13 +148,13 @@ def test_the_document_that_lets_a_deployment_go_on_is_written_last(
         write(key, text)
 
     monkeypatch.setattr(world.store, "write", noted)
-    keep_result(world.store, order, passed, bus=world.events, now_s=0.0)
+    keep_result(world.store, order, passed, seal=world.key.seal, bus=world.events, now_s=0.0)
     assert written[-1] == TRIAL
     assert [key for key in written if key.endswith(".json")] == [LATEST, PASSED, RELEASED, TRIAL]
 
 
 def test_a_trial_and_an_error_are_announced_once(world: World, order: Order, passed: TrialResult) -> None:
-    keep_result(world.store, order, passed, bus=world.events, now_s=0.0)
+    keep_result(world.store, order, passed, seal=world.key.seal, bus=world.events, now_s=0.0)
     assert len(world.events.details) == 1
     assert keep_error(world.store, order.properties, order.request_id, "SEA504: gone", bus=None) == ""
     assert len(world.events.details) == 1

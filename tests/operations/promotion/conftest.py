@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -17,7 +18,8 @@ from seatrial.planner.planner import make_plan
 from seatrial.specs.load import load_spec
 from seatrial_base.errors import SpecError
 from seatrial_load.documents.request import Expected, TrialTarget
-from tests.constructs.conftest import level, passing_result
+from seatrial_load.documents.seal import ResultSeal
+from tests.constructs.conftest import EvidenceKey, level, passing_result
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,7 +39,9 @@ SPEC: dict[str, object] = {
     "serving": {"instance_types": ["ml.g5.2xlarge"]},
     "environments": {"prod": {"workload": {"concurrency": 40}, "scaling": {"max_copies": 4}}},
 }
-PROD: dict[str, object] = {"name": "prod", "region": "us-east-1", "promotion": {"source": "staging", "required": True}}
+KEY = EvidenceKey()
+REQUIRED = {"source": "staging", "required": True, "public_keys": [KEY.public]}
+PROD: dict[str, object] = {"name": "prod", "region": "us-east-1", "promotion": REQUIRED}
 
 
 @dataclass
@@ -80,9 +84,11 @@ class Staged:
         return {each.rule: each.message for each in caught.value.problems}
 
 
-def evidence_of(result: TrialResult) -> TrialEvidence:
+def evidence_of(result: TrialResult, key: EvidenceKey = KEY) -> TrialEvidence:
+    text = key.seal(result.to_json(), "request-1")
     return TrialEvidence(
-        result=result,
+        result=replace(result, seal=ResultSeal(**json.loads(text)["seal"])),
+        text=text,
         result_uri=URI,
         report_uri=URI.replace(".json", ".md"),
         request_id="request-1",

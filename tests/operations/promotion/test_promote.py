@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seatrial.locks.lock_file import locked_document, write_lock
+from seatrial.documents.plan import tried_fields
+from seatrial.locks.lock_file import locked_document, read_lock, write_lock
 from seatrial.locks.locked_plan import read_locked_plan
 from seatrial.operations import promotion
 from seatrial.operations.promotion import TrialEvidence, check_order, promote_plan, source_of
-from seatrial.planner.existing import tried_fields
 from seatrial.planner.planner import make_plan
 from seatrial.specs.environment import EMBEDDED_ACCOUNT, EnvironmentSpec
+from seatrial.specs.spec_files import lock_path
 from seatrial_base.errors import PlanError, RenderError, SpecError
 from seatrial_load.documents.result import Verdict
 from tests.constructs.conftest import level
-from tests.operations.promotion.conftest import NOW, URI, evidence_of
+from tests.operations.promotion.conftest import NOW, REQUIRED, URI, evidence_of
 
 if TYPE_CHECKING:
     from seatrial.documents.plan import Plan
@@ -60,7 +61,11 @@ def test_the_lock_says_where_the_plan_comes_from(staged: Staged) -> None:
         "verdict": "pass",
         "ended_at": "2026-11-21T01:01:01+00:00",
         "knee_concurrency_per_copy": 16.0,
+        "promoted_at": NOW.isoformat(),
     }
+    assert read_lock(lock_path(lock.loaded.path)).evidence == {}
+    write_lock(lock.plan, lock.loaded.path, lock.evidence)
+    assert read_lock(lock_path(lock.loaded.path)).evidence == {"prod": lock.evidence}
     assert read_locked_plan(lock.loaded) == lock.plan
     assert lock.plan.model_copy(update={"promoted": None}).digest == lock.plan.digest
 
@@ -320,12 +325,12 @@ def test_the_embedded_aws_takes_simulated_hardware(staged: Staged) -> None:
 
 def test_a_plan_of_another_source_than_the_environments_own_is_refused(staged: Staged) -> None:
     """Whoever names another environment with --from gets no lock that synthesis refuses."""
-    staged.write(prod={"promotion": {"source": "dev", "required": True}})
+    staged.write(prod={"promotion": {**REQUIRED, "source": "dev"}})
     (staged.folder / "environments" / "dev.yaml").write_text("{name: dev, region: us-east-1}", encoding="utf-8")
     found = staged.refused(evidence_of(staged.result(staged.lock())))
     assert found == {
         "SEA478": "the plan was promoted from staging; promotion.required "
-        f"({staged.folder / 'environments' / 'prod.yaml'}:3) asks for a passed trial in dev"
+        f"({staged.folder / 'environments' / 'prod.yaml'}:5) asks for a passed trial in dev"
     }
 
 
@@ -407,8 +412,7 @@ def test_a_plan_that_is_deployed_no_more_is_refused_though_its_trial_passed(stag
 def test_a_trial_of_something_else_is_no_proof(staged: Staged, field: str) -> None:
     result = staged.result(staged.lock())
     request = replace(result.request, **{field: "another"})  # type: ignore[arg-type]  # a field of text
-    evidence = replace(evidence_of(result), result=replace(result, request=request))
-    assert list(staged.refused(evidence)) == ["SEA473"]
+    assert list(staged.refused(evidence_of(replace(result, request=request)))) == ["SEA473"]
 
 
 def place(name: str, source: str | None) -> EnvironmentSpec:

@@ -17,7 +17,7 @@ from seatrial_cdk.trials.runtime.components import AwsComponents
 from seatrial_cdk.trials.runtime.context import LambdaContext, TrialContext
 from seatrial_cdk.trials.runtime.load_phase import load_share
 from seatrial_cdk.trials.runtime.log_groups import RETENTION_DAYS, AwsLogGroups
-from seatrial_cdk.trials.runtime.outcome import AwsBus, NoTopic, TopicFindings
+from seatrial_cdk.trials.runtime.outcome import AwsBus, KmsSeal, NoTopic, TopicFindings
 from seatrial_cdk.trials.runtime.ownership import LOOK_S
 from seatrial_cdk.trials.runtime.scaling import AwsCopyScaling
 from seatrial_cdk.trials.runtime.store import S3TrialStore, calling, with_conditions
@@ -183,11 +183,14 @@ def aws_trial_context(lambda_context: LambdaContext) -> TrialContext:
 def _function_context() -> TrialContext:
     """Return what is around every call of this function: a warm one has its clients, which take long to make.
 
-    Variables: `ENVIRONMENT`, `RESULTS_BUCKET`, `STATE_MACHINE`, and, if they differ from the defaults,
+    Variables: `ENVIRONMENT`, `RESULTS_BUCKET`, `SIGNING_KEY`, `STATE_MACHINE`, and, if they differ from the defaults,
     `SOCKETS_PER_FUNCTION`, `LOG_DAYS` and `FINDINGS_TOPIC`.
     """
     import boto3  # noqa: PLC0415 (a second of start that tests and synth need not wait for)
+    from botocore.config import Config  # noqa: PLC0415 (likewise)
 
+    # A VPC without an endpoint of KMS drops the call: no deployment waits minutes for a signature.
+    briefly = Config(connect_timeout=5, read_timeout=10, retries={"total_max_attempts": 3})
     cloudwatch, stacks = boto3.client("cloudwatch"), boto3.client("cloudformation")
     bucket, topic = os.environ["RESULTS_BUCKET"], os.environ.get("FINDINGS_TOPIC")
     return TrialContext(
@@ -201,6 +204,11 @@ def _function_context() -> TrialContext:
         raised=RaisedAlarmNames(cloudwatch),
         requests_since=ConcurrentRequests(cloudwatch),
         bus=AwsBus(boto3.client("events")),
+        seal=KmsSeal(
+            boto3.client("kms", config=briefly),
+            os.environ["SIGNING_KEY"],
+            os.environ["STATE_MACHINE"].replace(":stateMachine:", ":execution:"),
+        ),
         findings=TopicFindings(boto3.client("sns"), topic) if topic else NoTopic(),
         workflow=AwsWorkflow(boto3.client("stepfunctions"), os.environ["STATE_MACHINE"]),
         stack_status=StackStatus(stacks),

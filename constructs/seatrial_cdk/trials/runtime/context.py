@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from seatrial_cdk.trials.runtime.load_phase import LoadShare
     from seatrial_cdk.trials.runtime.log_groups import LogGroups
     from seatrial_cdk.trials.runtime.order import Execution
-    from seatrial_cdk.trials.runtime.outcome import Bus, Findings
+    from seatrial_cdk.trials.runtime.outcome import Bus, Findings, Sign
     from seatrial_cdk.trials.runtime.scaling import ComponentScaling
     from seatrial_cdk.trials.runtime.store import TrialStore
     from seatrial_load.documents.progress import TrialProgress
@@ -106,6 +106,7 @@ class TrialContext:
     raised: Callable[[Sequence[str]], tuple[str, ...]]
     requests_since: Callable[[str, float], float]
     bus: Bus
+    seal: Sign
     findings: Findings
     workflow: Workflow
     stack_status: Callable[[str], str]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol
+from hashlib import sha256
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from seatrial_base.errors import BenchError
 from seatrial_base.secrets import redacted
@@ -14,11 +16,13 @@ from seatrial_cdk.trials.runtime.order import latest_key, passed_key, trial_key
 from seatrial_cdk.trials.runtime.report import evidence, metrics_line, short_report
 from seatrial_cdk.trials.runtime.store import UnavailableError, calling, configuration_key, released_key, report_key
 from seatrial_load.documents.result import TrialResult
+from seatrial_load.documents.seal import MEMBER, SIGNATURE, signed_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from mypy_boto3_events import EventBridgeClient
+    from mypy_boto3_kms import KMSClient
     from mypy_boto3_sns import SNSClient
 
     from seatrial_cdk.trials.runtime.order import Order
@@ -33,17 +37,22 @@ SOURCE: Final = "seatrial"
 DETAIL_TYPE: Final = "Sea trial finished"
 
 Detail = dict[str, str | float | None]
+Sign: TypeAlias = "Callable[[str, str], str]"
+"""Returns a result's JSON with the seal of the trial of a request, by its ID."""
 LONGEST_SUBJECT: Final = 100
 """Characters of a subject that Amazon SNS takes: ASCII, one line (API reference, Publish)."""
 
 
-def keep_result(store: TrialStore, order: Order, result: TrialResult, *, bus: Bus, now_s: float) -> list[str]:
-    """Keep what was measured and announce it, credentials masked; return the log's lines.
+def keep_result(
+    store: TrialStore, order: Order, result: TrialResult, *, seal: Sign, bus: Bus, now_s: float
+) -> list[str]:
+    """Keep what was measured and announce it, signed, credentials masked; return the log's lines.
 
     The trial's own document, which lets the deployment go on, is written after all that later deployments read.
     """
     properties, key = order.properties, trial_key(order.properties, order.request_id)
-    document, report = redacted(result.to_json()), redacted(short_report(result, store.uri(key)))
+    document, unsigned = sealed(result, seal, order.request_id)
+    report = redacted(short_report(result, store.uri(key)))
     # The trial's own document comes last: it lets the deployment go on, which reads the others.
     for kept in (*_keys_of_the_deployed(store, order, result), key):
         store.write(report_key(kept), report)
@@ -56,8 +65,20 @@ def keep_result(store: TrialStore, order: Order, result: TrialResult, *, bus: Bu
         result_uri=store.uri(key),
         report_uri=store.uri(report_key(key)),
     )
-    lines = [*evidence(result), metrics_line(result, now_s=now_s), announce(bus, detail)]
+    lines = [*evidence(result), metrics_line(result, now_s=now_s), announce(bus, detail), unsigned]
     return [line for line in lines if line]
+
+
+def sealed(result: TrialResult, seal: Sign, request_id: str) -> tuple[str, str]:
+    """Return a result as it is kept, and why it has no signature; empty when it has one.
+
+    No deployment fails for want of a signature: the next environment refuses to take the result as evidence.
+    """
+    text = redacted(result.to_json())
+    try:
+        return seal(text, request_id), ""
+    except UnavailableError as unavailable:
+        return text, f"not signed: {unavailable}"
 
 
 def keep_untried(store: TrialStore, properties: TrialProperties, request_id: str) -> None:
@@ -131,6 +152,32 @@ def _uri(store: TrialStore, endpoint_name: str, result: TrialResult) -> str:
         return store.uri(released_key(endpoint_name))
     names = (endpoint_name, result.request.plan_digest, expected.endpoint_config_name, expected.model_name)
     return store.uri(configuration_key(*names))
+
+
+@dataclass(frozen=True, slots=True)
+class KmsSeal:
+    """A key of AWS KMS, with which this function alone may sign.
+
+    Attributes:
+        executions: ARN of the workflow's executions; the request's ID follows.
+    """
+
+    client: KMSClient
+    key_arn: str
+    executions: str
+
+    def __call__(self, text: str, request_id: str) -> str:
+        """Return a result's JSON with its seal."""
+        algorithm: Final = "ECDSA_SHA_256"
+        seal = {"actor": f"{self.executions}:{request_id}", "key_arn": self.key_arn, "algorithm": algorithm}
+        document = {**json.loads(text), MEMBER: seal}
+        message = sha256(signed_bytes(document)).digest()  # KMS takes 4096 bytes of a message, a digest of any
+        with calling("signing the result"):
+            signed = self.client.sign(
+                KeyId=self.key_arn, Message=message, MessageType="DIGEST", SigningAlgorithm=algorithm
+            )
+        seal[SIGNATURE] = b64encode(signed["Signature"]).decode()
+        return json.dumps(document, separators=(",", ":"), allow_nan=False)
 
 
 class Bus(Protocol):

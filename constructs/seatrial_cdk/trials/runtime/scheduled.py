@@ -25,6 +25,7 @@ from seatrial_cdk.trials.runtime.outcome import (
     readable_result,
     result_detail,
     scheduled_detail,
+    sealed,
 )
 from seatrial_cdk.trials.runtime.ownership import Owner, take_if_idle
 from seatrial_cdk.trials.runtime.properties import TrialProperties, write_properties
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     from seatrial_cdk.trials.runtime.components import ComponentState
     from seatrial_cdk.trials.runtime.context import TrialContext
     from seatrial_cdk.trials.runtime.order import CustomResourceEvent
-    from seatrial_cdk.trials.runtime.outcome import Bus, Findings
+    from seatrial_cdk.trials.runtime.outcome import Bus, Findings, Sign
     from seatrial_cdk.trials.runtime.store import TrialStore
     from seatrial_load.documents.result import TrialResult
 
@@ -221,12 +222,13 @@ def scheduled_baseline(store: TrialStore, endpoint_name: str) -> Baseline:
 
 
 def keep_scheduled(
-    store: TrialStore, order: Order, result: TrialResult, *, bus: Bus, findings: Findings, now_s: float
+    store: TrialStore, order: Order, result: TrialResult, *, seal: Sign, bus: Bus, findings: Findings, now_s: float
 ) -> list[str]:
     """Keep what was measured, announce it, and notify where it was not passed or got worse; return log lines."""
     properties, key = order.properties, trial_key(order.properties, order.request_id)
     endpoint_name, is_pass = properties.endpoint_name, result.verdict.status == "pass"
-    document, report = redacted(result.to_json()), redacted(short_report(result, store.uri(key)))
+    document, unsigned = sealed(result, seal, order.request_id)
+    report = redacted(short_report(result, store.uri(key)))
     worse = result.comparison is not None and result.comparison.status == "worse"
     passed = [scheduled_passed_key(endpoint_name)] if is_pass and not worse else []
     for kept in (*passed, scheduled_latest_key(endpoint_name), key):
@@ -236,6 +238,7 @@ def keep_scheduled(
     detail = result_detail(result, endpoint_name=endpoint_name, **uris)
     compared = None if result.comparison is None else result.comparison.status
     lines = [*evidence(result), metrics_line(result, now_s=now_s), announce(bus, scheduled_detail(detail, compared))]
+    lines.append(unsigned)
     if not is_pass or worse:
         lines.append(_publish(findings, *_finding(properties, result, uris["report_uri"])))
     return [line for line in lines if line]

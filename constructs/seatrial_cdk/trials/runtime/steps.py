@@ -444,11 +444,12 @@ def conclude(trial: Trial, at: Position) -> Position:
         result = replace(result, start=replace(start, simulated=bool(result.engine_note)))
     if (stop := trial.ownership.check()) is not None:
         return _stopped(trial, stop)
-    bus, now_s = trial.context.bus, trial.context.now_s()
+    seal, bus, now_s = trial.context.seal, trial.context.bus, trial.context.now_s()
     if trial.order.is_scheduled:
-        log(*keep_scheduled(store, trial.order, result, bus=bus, findings=trial.context.findings, now_s=now_s))
+        findings = trial.context.findings
+        log(*keep_scheduled(store, trial.order, result, seal=seal, bus=bus, findings=findings, now_s=now_s))
     else:
-        log(*keep_result(store, trial.order, result, bus=bus, now_s=now_s))
+        log(*keep_result(store, trial.order, result, seal=seal, bus=bus, now_s=now_s))
     return position("settle", at["Round"], result.verdict.because)
 
 

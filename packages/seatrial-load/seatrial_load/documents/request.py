@@ -626,6 +626,8 @@ class TrialRequest:
         quality: The evaluation set that is sent after the levels, and its bounds; None sends none.
         scaled: Values of the spec that the laptop replaces; empty elsewhere.
         overload: Whether the load beyond the knee is tried, and whether the verdict depends on it.
+        configuration_digest: Of all that decides how one copy serves, whatever the environment; empty where nothing was
+            rendered, and in requests of older releases.
     """
 
     endpoint: str
@@ -687,6 +689,7 @@ class TrialRequest:
             sets="require",
         ),
     )
+    configuration_digest: str = data_field("", since="0.2")
 
     @property
     def level_bounds(self) -> tuple[Objective, ...]:

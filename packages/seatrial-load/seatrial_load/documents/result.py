@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence  # noqa: TC003 (the strict reader resolves the fields' types)
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from seatrial_base.errors import BenchError
@@ -18,6 +19,7 @@ from seatrial_load.documents.request import (
     QualityObjective,  # noqa: TC001 (likewise)
     TrialRequest,  # noqa: TC001 (likewise)
 )
+from seatrial_load.documents.seal import ResultSeal  # noqa: TC001 (likewise)
 from seatrial_load.documents.stop import Stop, Void  # noqa: TC001 (likewise)
 from seatrial_load.documents.strict_json import RULE, read_document, write_document
 
@@ -688,6 +690,8 @@ class TrialResult:
         random_arrivals: TTFT at random arrivals of the gate's throughput; None where it is neither measured nor
             predicted, or no objective is on TTFT.
         start: How long the copy on trial took to start; None where the trial did not see it.
+        seal: Who made it, with the signature of the trial service; None of a trial that no service made, or that could
+            not be signed.
     """
 
     schema_version: Literal["3"]
@@ -719,6 +723,7 @@ class TrialResult:
     overload: OverloadResult | None = None
     random_arrivals: RandomArrivals | None = None
     start: StartTime | None = None
+    seal: ResultSeal | None = None
 
     @property
     def knee(self) -> Knee | None:
@@ -779,6 +784,10 @@ def impossible_values(result: TrialResult) -> Iterator[tuple[str, str]]:
         yield "duration_s", f"{result.duration_s:g} is below 0"
     if result.start is not None and result.start.seconds < 0:
         yield "start.seconds", f"{result.start.seconds:g} is below 0"
+    try:
+        _ = datetime.fromisoformat(result.started_at).astimezone(UTC) + timedelta(seconds=result.duration_s)
+    except (ValueError, OverflowError):
+        yield "started_at", f"{result.started_at!r} and {result.duration_s:g} s after it are no times in ISO 8601"
     loads: Counter[tuple[int, float]] = Counter()
     for index, level in enumerate(result.levels):
         yield from ((f"levels[{index}].{name}", message) for name, message in _impossible_of(level))

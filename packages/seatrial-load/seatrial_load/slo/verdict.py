@@ -363,6 +363,25 @@ def compare_with_baseline(now: TrialResult, before: TrialResult | None, *, basel
     return replace(known, status="same", because=because, changes=changes)
 
 
+def rederived_verdict(result: TrialResult) -> Verdict:
+    """Return what a result's own levels and checks allow at best; a trial may have had more reasons against a pass."""
+    request, levels = result.request, up_to_gate(result.levels, result.request.load)
+    gate = request.gate_concurrency
+    if request.manner != "load":  # beside users, the highest level that was measured decides
+        gate = max((level.concurrency for level in levels), default=gate)
+    unmeasured = up_to_gate(result.unmeasured, request.load)
+    verdict = verdict_at(gate, levels, request.objectives, confidence=request.gate.confidence, unmeasured=unmeasured)
+    verdict = with_error_rate(verdict, levels, request.gate)
+    if result.comparison is not None:
+        verdict = with_regression(verdict, result.comparison, request.gate)
+    if request.quality is not None:
+        scored = result.quality is not None and all(check.met for check in result.quality.checks)
+        verdict = verdict if scored else inconclusive(verdict, "the quality is not proven")
+    if request.overload == "require" and (result.overload is None or result.overload.status != "proved"):
+        verdict = inconclusive(verdict, "the overload is not proven")
+    return verdict
+
+
 def with_regression(verdict: Verdict, comparison: Comparison, gate: Gate) -> Verdict:
     """Return the verdict, failed when the comparison is worse and the gate is set to fail on it."""
     if comparison.status != "worse" or gate.on_regression != "fail":

@@ -6,11 +6,14 @@ import io
 import json
 import time
 import zipfile
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 import boto3
 import pytest
 from botocore.exceptions import ClientError
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -216,6 +219,31 @@ class TestServicesThatActWithARole:
         assert reader.get_object(Bucket=bucket, Key="a")["Body"].read() == b"b"
         assert denied(lambda: reader.put_object(Bucket=bucket, Key="c", Body=b"d"))[0] == "AccessDenied"
         assert denied(lambda: roles.client("s3", objects).get_object(Bucket=bucket, Key="a"))[0] == "AccessDenied"
+
+    def test_a_key_of_a_stack_signs_for_whom_its_policy_names_and_shows_everyone_its_public_half(
+        self, laptop: Laptop, roles: Roles
+    ) -> None:
+        """As the trial service's: the account administers it, and no policy of a role can allow signing."""
+        signer, name = roles.role(services=("lambda.amazonaws.com",)), laptop.name("signing")
+        account = {"AWS": f"arn:aws:iam::{ACCOUNT}:root"}
+        administer = ("kms:Get*", "kms:Describe*", "kms:PutKeyPolicy", "kms:ScheduleKeyDeletion")
+        policy = [allow(*administer, Principal=account)]
+        policy.append(allow("kms:Sign", Principal={"AWS": signer}))
+        key = {"KeySpec": "ECC_NIST_P256", "KeyUsage": "SIGN_VERIFY", "KeyPolicy": {"Statement": policy}}
+        resources = {"Key": {"Type": "AWS::KMS::Key", "Properties": {**key, "PendingWindowInDays": 30}}}
+        outputs = {"Arn": {"Value": {"Fn::GetAtt": ["Key", "Arn"]}}}
+        stacks: Any = boto3.client("cloudformation")
+        stacks.create_stack(StackName=name, TemplateBody=json.dumps({"Resources": resources, "Outputs": outputs}))
+        stacks.get_waiter("stack_create_complete").wait(StackName=name, WaiterConfig={"Delay": 1, "MaxAttempts": 30})
+        (output,) = stacks.describe_stacks(StackName=name)["Stacks"][0]["Outputs"]
+        arn, message = output["OutputValue"], sha256(b"a result").digest()
+        signed = {"KeyId": arn, "MessageType": "DIGEST", "Message": message, "SigningAlgorithm": "ECDSA_SHA_256"}
+        signature = roles.session(signer).client("kms").sign(**signed)["Signature"]
+        reader = roles.client("kms", allow("kms:*", resource=arn))
+        public = serialization.load_der_public_key(reader.get_public_key(KeyId=arn)["PublicKey"])
+        assert isinstance(public, ec.EllipticCurvePublicKey)
+        public.verify(signature, b"a result", ec.ECDSA(hashes.SHA256()))
+        assert denied(lambda: reader.sign(**signed))[0] == "AccessDeniedException"
 
     def test_a_bucket_that_refuses_plain_http_answers_as_by_tls(self, laptop: Laptop) -> None:
         name = f"tls-{time.time_ns()}"
