@@ -38,9 +38,8 @@ if TYPE_CHECKING:
     from seatrial_base.frozen_model import FrozenModel
 
 INSTRUCTIONS: Final = (
-    "Every tool reads: none writes a file or changes an account. Paths are relative to the repository. "
-    "Edit a spec, then: validate, plan, plan_check, diff; locks are written by `seatrial plan --write`. "
-    "`rules` explains the ID of a message, as SEA206."
+    "Every tool only reads; paths are relative to the repository. Edit a spec, then: validate, plan, plan_check, diff. "
+    "`seatrial plan --write` writes locks. `rules` explains the ID of a message, as SEA206."
 )
 _PLACE: Final = ("environment", "environments")
 
@@ -50,8 +49,7 @@ class _Tool:
     """A command as a tool.
 
     Attributes:
-        options: The parameters that may be given beside the arguments. A list of what may: an option that writes and
-            comes later must not become a tool's by itself.
+        options: The parameters that may be given beside the arguments; listed, lest a new option that writes is one.
         by: The option that makes it a tool of its own: a flag is always passed, any other must be given.
     """
 
@@ -97,7 +95,7 @@ def _documents() -> dict[str, type[BaseModel]]:
 def mcp_command() -> None:
     """Serve planning, checks and diagnoses to an assistant over standard input and output; nothing is written.
 
-    Clients start it in the repository (`"command": "seatrial", "args": ["mcp"]`). It needs the extra `mcp`.
+    Clients start it in the repository. It needs the extra `mcp`.
     """
     import anyio
     from mcp.server import Server

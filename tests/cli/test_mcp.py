@@ -88,7 +88,8 @@ def test_a_standard_client_plans_checks_and_writes_nothing(tmp_path: Path) -> No
     folder = tmp_path / "endpoints"
     shutil.copytree(REPOSITORY / "examples" / "one_endpoint" / "environments", folder / "environments")
     text = (REPOSITORY / "examples" / "one_endpoint" / "chat.yaml").read_text(encoding="utf-8")
-    (folder / "chat.yaml").write_text(text, encoding="utf-8")
+    one_type = text.replace("scaling:", "serving: {instance_types: [ml.g6.xlarge]}\nscaling:")
+    (folder / "chat.yaml").write_text(one_type, encoding="utf-8")
     (folder / "wrong.yaml").write_text(text.replace("name: chat", "name: wrong\ncolour: red"), encoding="utf-8")
     (tmp_path / "chat.yaml").write_text("secret: of another repository\n", encoding="utf-8")
     (folder / "link.yaml").symlink_to(tmp_path / "chat.yaml")
