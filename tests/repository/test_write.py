@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
@@ -13,9 +14,12 @@ from typer.testing import CliRunner
 
 import seatrial
 from seatrial.cli.app import app
+from seatrial.deployment.load import load_deployment
 from seatrial.locks.lock_file import locked_environments
+from seatrial.operations.app import deploy_command_of
+from seatrial.probe.run import check_tools
 from seatrial.repository.answers import Ci, TargetEnvironment, new_targets, parse_accounts, targets_of
-from seatrial.repository.write import write_repository
+from seatrial.repository.write import EXAMPLE, write_repository
 from seatrial.specs.load import load_spec
 from seatrial.specs.pipeline import promotion_order
 from seatrial_base.catalog.presets import PRESETS
@@ -267,3 +271,21 @@ def test_whatever_an_assistant_is_told_is_there(repositories: dict[Ci, Path], ci
     files_named = re.findall(r"`([\w./-]+(?:\.(?:json|txt|py)|/|file|OWNERS))`", text)
     assert len(files_named) > 6
     assert [name for name in files_named if not (folder / name).exists() and not list(folder.rglob(name))] == []
+
+
+def test_the_cdk_of_a_repository_is_found_by_every_command(
+    repositories: dict[Ci, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "team"
+    shutil.copytree(repositories["none"], folder)
+    monkeypatch.setattr("sys.executable", f"{folder}/.venv/bin/python")
+    monkeypatch.setenv("PATH", f"{tmp_path}")
+    spec = folder / EXAMPLE
+    with pytest.raises(SpecError, match=r"SEA603.*\n.*npm ci"):
+        check_tools(spec)
+    cdk = folder / "node_modules" / ".bin" / "cdk"
+    cdk.parent.mkdir(parents=True)
+    cdk.touch(mode=0o755)
+    assert check_tools(spec) == folder
+    deployment = load_deployment(spec, folder / "environments", "dev")
+    assert deploy_command_of(spec, folder / "environments", deployment)[1][0] == f"{cdk}"
