@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from seatrial.specs.yaml_source import FieldPath, Yaml
 
 
+_LONGEST_LIST = 80
 _COMMENT = re.compile(r"(?:^|\s)#.*", re.MULTILINE)
 
 
@@ -72,6 +73,12 @@ def _edited(text: str, path: FieldPath, value: Yaml) -> str:
         line_end = text.find("\n", end)
         end = len(text) if line_end < 0 else line_end
         return f"{text[:end]}{_in_block(new, column)}{text[end:]}"
+    if isinstance(node, yaml.SequenceNode) and not node.flow_style and isinstance(value, list):
+        known = yaml.SafeLoader("").construct_object(node, deep=True)
+        if known and value[: len(known)] == known:  # what is there, with its comments, stays
+            line_end = text.find("\n", end)
+            end = len(text) if line_end < 0 else line_end
+            return f"{text[:end]}{_in_block(value[len(known) :], node.start_mark.column, is_long=True)}{text[end:]}"
     colon = text.index(":", key.end_mark.index) + 1
     new = _nested(path[depth:], value) if depth < len(path) else value
     return text[:colon] + (f" {_in_line(new)}" if in_line else _in_block(new, key.start_mark.column + 2)) + text[end:]
@@ -94,11 +101,12 @@ def _in_line(value: Yaml) -> str:
     return text.removesuffix("\n").removesuffix("\n...")
 
 
-def _in_block(value: Yaml, column: int) -> str:
-    """Return what stands after a key: mappings and lists of mappings on lines of their own."""
+def _in_block(value: Yaml, column: int, *, is_long: bool = False) -> str:
+    """Return what stands after a key: mappings, and lists of mappings or long texts, on lines of their own."""
     begin = "\n" + " " * column
     if isinstance(value, dict) and value:
         return "".join(f"{begin}{key}:{_in_block(inner, column + 2)}" for key, inner in value.items())
-    if isinstance(value, list) and any(isinstance(each, dict) for each in value):
+    is_long = is_long or (isinstance(value, list) and len(f"{value}") > _LONGEST_LIST)
+    if isinstance(value, list) and (is_long or any(isinstance(each, dict) for each in value)):
         return "".join(f"{begin}- {_in_line(each)}" for each in value)
     return f" {_in_line(value)}"
