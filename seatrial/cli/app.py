@@ -21,6 +21,7 @@ from seatrial.cli.init import init_command
 from seatrial.cli.jobs import jobs
 from seatrial.cli.keys import keys_command
 from seatrial.cli.local import demo_command, local
+from seatrial.cli.mcp import mcp_command
 from seatrial.cli.migrate import migrate_command
 from seatrial.cli.models import models
 from seatrial.cli.plan import plan_command
@@ -64,6 +65,7 @@ _COMMANDS: dict[str, dict[Callable[..., None] | typer.Typer, str]] = {
         local: "An embedded AWS with an LLM engine on this machine.",
         schema_command: "Print a document's JSON schema, for editors.",
         migrate_command: "Bring specs and locks to this release.",
+        mcp_command: "Serve plans and checks to an assistant, read-only.",
     },
     "Plan": {
         plan_command: "Choose what to deploy: instances, limits, price, why.",

@@ -178,20 +178,20 @@ def deploy_command_of(
         if follow_links(folder) != follow_links(root / name):
             context[name] = f"{follow_links(folder)}"
     options = [word for name, value in context.items() for word in ("-c", f"{name}={value}")]
-    return root, [cdk_cli(), "deploy", deployment.stack_name, *options, *deploy_options(cdk_options)]
+    return root, [cdk_cli(root), "deploy", deployment.stack_name, *options, *deploy_options(cdk_options)]
 
 
-def cdk_cli() -> str:
-    """Return the CDK CLI.
+def cdk_cli(root: Path) -> str:
+    """Return the CDK CLI for the app of a folder.
 
     Raises:
         SpecError: SEA603 when there is none.
     """
-    # The one next to this interpreter goes first: another on PATH may be of another project and version.
-    own = Path(sys.executable).parent / "cdk"
-    cdk = own if own.is_file() else shutil.which("cdk")
+    # The one next to this interpreter goes first, then the app's own: another on PATH may be of another version.
+    own = (Path(sys.executable).parent / "cdk", root / "node_modules" / ".bin" / "cdk")
+    cdk = next((file for file in own if file.is_file()), None) or shutil.which("cdk")
     if cdk is None:
-        hint = "install it: npm install --global aws-cdk"
+        hint = "install it beside cdk.json with npm ci (make install), or for all: npm install --global aws-cdk"
         raise SpecError.of("SEA603", "the CDK CLI is not installed", where="cdk", hint=hint)
     return f"{cdk}"
 

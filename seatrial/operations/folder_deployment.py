@@ -75,7 +75,7 @@ def deploy_folder(
     ]
     options = ["--app", f"{assembly}", "--exclusively", *cdk_options]
     if shared:
-        command = [cdk_cli(), "deploy", *shared, *deploy_options(options)]
+        command = [cdk_cli(root), "deploy", *shared, *deploy_options(options)]
         if code := run_cdk(command, root, lambda line: tell(f"shared | {line}")):
             message = f"the CDK CLI ended with {code} for {' and '.join(shared)}, and no endpoint was begun"
             raise SeatrialError.of("SEA609", message, where=environment, hint="`shared |` lines above have the reason")

@@ -17,13 +17,13 @@ from seatrial.account.reader import AwsReader, ClientCalls
 from seatrial.account.trials import Bucket, describe_stack, fetch_result, look
 from seatrial.deployment.document import service_stack
 from seatrial.deployment.trial import trial_request
-from seatrial.operations.app import app_root, app_variables
+from seatrial.operations.app import app_root, app_variables, cdk_cli
 from seatrial.probe.answer import probe_answer
 from seatrial.probe.pinned import ProbedHardware
 from seatrial_base.errors import BenchError, SeatrialError, SpecError
 from seatrial_base.files import follow_links, hold_file_lock
 from seatrial_base.findings import Finding, Place
-from seatrial_laptop.demo.cdk_cli import CdkCli, cdk_path
+from seatrial_laptop.demo.cdk_cli import CdkCli
 from seatrial_laptop.demo.progress import shown_beside
 from seatrial_laptop.demo.runner import ENDING, NO_TEMPLATE_VALIDATION
 from seatrial_load.aws.deployment_check import asking
@@ -135,9 +135,7 @@ def check_tools(spec: Path) -> Path:
     if root is None:
         hint = "keep the spec below the folder of the CDK app"
         raise SpecError.of("SEA450", "no cdk.json in its folder or above", where=spec.as_posix(), hint=hint)
-    if not cdk_path().is_file():
-        hint = "install it with: make install"
-        raise SpecError.of("SEA603", "the CDK CLI is not installed", where=str(cdk_path()), hint=hint)
+    cdk_cli(root)
     return root
 
 

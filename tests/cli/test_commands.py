@@ -147,6 +147,10 @@ def test_an_unknown_command_and_no_command_explain_themselves(seatrial: Seatrial
 
 def test_every_rule_is_listed(seatrial: Seatrial) -> None:
     assert "SEA108  two fields contradict each other" in seatrial("rules").stdout
+    assert seatrial("rules", "sea206").stdout == "SEA206  no deployment is within the budget (error)\n"
+    assert "    source: " in seatrial("rules", "SEA571").stdout
+    unknown = seatrial("rules", "SEA206", "SEA2066")
+    assert (unknown.returncode, "no rule SEA2066; near: SEA206" in unknown.stderr) == (2, True)
 
 
 def test_the_schema_is_printed(seatrial: Seatrial) -> None:

@@ -290,3 +290,13 @@ def test_a_pull_request_gets_no_credentials(workflows: dict[str, dict[str, objec
     assert workflow[True] == {"pull_request": {"branches": ["main"]}}  # type: ignore[index] # YAML 1.1 reads `on` so
     used = [str(step.get("uses", "")) for job in jobs(workflow).values() for step in steps(job)]
     assert not [action for action in used if "credentials" in action]
+
+
+def test_dependabot_looks_after_every_kind_of_dependency(repositories: dict[Ci, Path]) -> None:
+    folder = repositories["github"]
+    updates = yaml.safe_load((folder / ".github" / "dependabot.yml").read_text(encoding="utf-8"))["updates"]
+    manifests = {"github-actions": ".github/workflows/deploy.yml", "pip": "requirements.txt", "npm": "package.json"}
+    assert [(one["package-ecosystem"], one["directory"], one["cooldown"]) for one in updates] == [
+        (name, "/", {"default-days": 7}) for name in manifests
+    ]
+    assert all((folder / file).is_file() for file in manifests.values())

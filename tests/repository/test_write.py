@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
@@ -12,13 +14,18 @@ from typer.testing import CliRunner
 
 import seatrial
 from seatrial.cli.app import app
+from seatrial.deployment.load import load_deployment
 from seatrial.locks.lock_file import locked_environments
+from seatrial.operations.app import deploy_command_of
+from seatrial.probe.run import check_tools
 from seatrial.repository.answers import Ci, TargetEnvironment, new_targets, parse_accounts, targets_of
-from seatrial.repository.write import write_repository
+from seatrial.repository.write import EXAMPLE, write_repository
 from seatrial.specs.load import load_spec
 from seatrial.specs.pipeline import promotion_order
 from seatrial_base.catalog.presets import PRESETS
 from seatrial_base.errors import SpecError
+from tests.docs.command_of import command_of
+from tests.docs.test_commands import commands
 from tests.make import run_make
 from tests.repository.conftest import ACCOUNTS, answers
 
@@ -242,3 +249,43 @@ def test_an_update_goes_through_a_link_within_the_folder(tmp_path: Path) -> None
     (tmp_path / ".github").symlink_to("shared")
     write_repository(tmp_path, answers("github"), update=True)
     assert any((tmp_path / "shared").rglob("*.yml"))
+
+
+@pytest.mark.parametrize("ci", get_args(Ci))
+def test_whatever_an_assistant_is_told_is_there(repositories: dict[Ci, Path], ci: Ci) -> None:
+    folder = repositories[ci]
+    text = (folder / "AGENTS.md").read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 50
+    makefile = (folder / "Makefile").read_text(encoding="utf-8")
+    targets = re.findall(r"^([a-z][a-z-]*):", makefile, re.MULTILINE)
+    named = [*commands(text), *(span.split() for span in re.findall(r"`((?:make|seatrial) [^`]+)`", text))]
+    assert len(named) > 15
+    for program, *words in named:
+        if program == "make":
+            assert words[0] in targets
+        else:
+            command, rest = command_of(words)
+            assert command is not None, words
+            known = {name for parameter in command.params for name in parameter.opts}
+            assert {word for word in rest if word.startswith("-")} <= known, words
+    files_named = re.findall(r"`([\w./-]+(?:\.(?:json|txt|py)|/|file|OWNERS))`", text)
+    assert len(files_named) > 6
+    assert [name for name in files_named if not (folder / name).exists() and not list(folder.rglob(name))] == []
+
+
+def test_the_cdk_of_a_repository_is_found_by_every_command(
+    repositories: dict[Ci, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "team"
+    shutil.copytree(repositories["none"], folder)
+    monkeypatch.setattr("sys.executable", f"{folder}/.venv/bin/python")
+    monkeypatch.setenv("PATH", f"{tmp_path}")
+    spec = folder / EXAMPLE
+    with pytest.raises(SpecError, match=r"SEA603.*\n.*npm ci"):
+        check_tools(spec)
+    cdk = folder / "node_modules" / ".bin" / "cdk"
+    cdk.parent.mkdir(parents=True)
+    cdk.touch(mode=0o755)
+    assert check_tools(spec) == folder
+    deployment = load_deployment(spec, folder / "environments", "dev")
+    assert deploy_command_of(spec, folder / "environments", deployment)[1][0] == f"{cdk}"

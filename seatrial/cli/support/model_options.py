@@ -123,8 +123,8 @@ class ModelOptions:
     texts: list[str] = field(default_factory=list)
 
 
-_OPTIONS: Final = tuple(each.name for each in fields(ModelOptions) if each.name != "texts")
-_OF_A_MODEL: Final = tuple(name for name in _OPTIONS if name != "region")
+OPTIONS: Final = tuple(each.name for each in fields(ModelOptions) if each.name != "texts")
+_OF_A_MODEL: Final = tuple(name for name in OPTIONS if name != "region")
 
 
 def takes_model(command: Callable[..., None]) -> Callable[..., None]:
@@ -132,7 +132,7 @@ def takes_model(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def run(**given: object) -> None:
-        options = {name: given.pop(name) for name in _OPTIONS}
+        options = {name: given.pop(name) for name in OPTIONS}
         # `--output 300` is the length of an answer also where a command has a folder of that name.
         specs, output = given.get("specs"), given.get("output")
         is_model_alone = isinstance(specs, list) and len(specs) == 1 and is_model(specs[0])
@@ -151,11 +151,11 @@ def takes_model(command: Callable[..., None]) -> Callable[..., None]:
         hints["output_tokens"] = _BESIDE_OUTPUT
     added = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=hints[name])
-        for name in _OPTIONS
+        for name in OPTIONS
     ]
     run.__signature__ = signature.replace(parameters=[*kept, *added])  # type: ignore[attr-defined]  # typer reads it
     annotations = {name: hint for name, hint in command.__annotations__.items() if name != "model_options"}
-    run.__annotations__ = {**annotations, **{name: hints[name] for name in _OPTIONS}}
+    run.__annotations__ = {**annotations, **{name: hints[name] for name in OPTIONS}}
     return run
 
 

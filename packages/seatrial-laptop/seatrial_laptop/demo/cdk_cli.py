@@ -8,13 +8,14 @@ import subprocess
 import sys
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from seatrial.operations.app import cdk_cli
 from seatrial_base.errors import LocalError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
 
 LAST_LINES = 25
@@ -39,11 +40,6 @@ class ToolOutcome:
         return f"exit code {self.exit_code}; its last lines:\n{self.last_lines()}"
 
 
-def cdk_path() -> Path:
-    """Return the path of the CDK CLI of this installation, also when it is not installed."""
-    return Path(sys.executable).parent / "cdk"
-
-
 @dataclass(frozen=True, slots=True)
 class CdkCli:
     """The CDK CLI of this installation, in one repository and with one environment of variables.
@@ -61,7 +57,7 @@ class CdkCli:
 
     def cdk(self, *arguments: str, folder: Path | None = None) -> ToolOutcome:
         """Run the CDK CLI and return how it ended; outside the repository's folder it synthesizes nothing."""
-        return self._run([cdk_path(), *arguments], folder or self.root)
+        return self._run([cdk_cli(self.root), *arguments], folder or self.root)
 
     def cdk_must(self, *arguments: str, folder: Path | None = None) -> ToolOutcome:
         """Run the CDK CLI.

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from seatrial.locks.lock_file import write_lock
+from seatrial.operations.app import cdk_cli
 from seatrial.planner.planner import make_plan
 from seatrial.specs.load import load_spec
-from seatrial_base.errors import LocalError
+from seatrial_base.errors import LocalError, SpecError
 from seatrial_base.files import hold_file_lock
 from seatrial_base.findings import Finding, Place
 from seatrial_base.units import MIB
-from seatrial_laptop.demo.cdk_cli import cdk_path
 from seatrial_laptop.lifecycle import stop_embedded_aws
 from seatrial_laptop.state import cache_dir, server_scratch_folder
 
@@ -175,9 +175,10 @@ def check_machine(workspace: Workspace) -> None:
         LocalError: SEA603 and SEA612, every problem.
     """
     problems = [*_unusable(workspace.folder, "allow writing there, or use another checkout")]
-    if not cdk_path().is_file():
-        where = Place.at(str(cdk_path()))
-        problems.insert(0, Finding("SEA603", where, "the CDK CLI is not installed", "run it with: make demo"))
+    try:
+        cdk_cli(workspace.root)
+    except SpecError as error:
+        problems[:0] = error.problems
     try:
         for folder in sorted({Path.home(), cache_dir()}):
             problems += _unusable(folder, "set HOME and XDG_CACHE_HOME to writable folders")

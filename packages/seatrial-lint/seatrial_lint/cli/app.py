@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import difflib
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
+from seatrial_base.terminal import show_json
 from seatrial_lint.cli.convert import convert_command
 from seatrial_lint.cli.lint import lint_command
 from seatrial_lint.cli.run import FindingsFormat, exit_judged, show_judgement
@@ -51,17 +53,31 @@ def check_command(
 
 
 def rules_command(
+    rules: Annotated[
+        list[str] | None, typer.Argument(metavar="[RULE…]", help="Only these, as SEA206.", show_default=False)
+    ] = None,
     *,
     sources: Annotated[bool, typer.Option("--sources", help="Show where each holds and where that was read.")] = False,
+    output_format: Annotated[Literal["text", "json"], typer.Option("--format", help="Output format.")] = "text",
 ) -> None:
-    """List every rule with its ID and severity."""
+    """List every rule with its ID and severity, or explain those that are named: where each holds, and its source."""
     from seatrial_base.findings import RULES
 
-    for rule in RULES.rows:
+    known = {rule.id: rule for rule in RULES.rows}
+    named = [name.upper() for name in rules or ()]
+    if unknown := [name for name in named if name not in known]:
+        near = difflib.get_close_matches(unknown[0], known, n=3)
+        raise typer.BadParameter(f"no rule {', '.join(unknown)}; near: {', '.join(near)}", param_hint="RULE")
+    shown = [known[name] for name in named] or RULES.rows
+    if output_format == "json":
+        names = ("id", "title", "severity", "holds_for", "source")
+        show_json([{name: getattr(rule, name) for name in names} for rule in shown])
+        return
+    for rule in shown:
         typer.echo(f"{rule.id}  {rule.title} ({rule.severity})")
-        if sources and rule.holds_for:
+        if (sources or named) and rule.holds_for:
             typer.echo(f"    holds for: {rule.holds_for}")
-        if sources and rule.source:
+        if (sources or named) and rule.source:
             typer.echo(f"    source: {rule.source}")
 
 
