@@ -24,8 +24,8 @@ def test_an_environment_must_be_named(target: str) -> None:
     [
         (("synth", "ENV=dev"), 'cdk synth --quiet -c "environment=dev"'),
         (("diff", "ENV=prod", "ENDPOINT=chat"), 'cdk diff -c "environment=prod" -c "endpoint=chat"'),
-        (("deploy", "ENV=prod"), 'seatrial deploy endpoints -e prod'),
-        (("deploy", "ENV=prod", "CDK_ARGS=--concurrency 2"), 'seatrial deploy endpoints -e prod -- --concurrency 2'),
+        (("deploy", "ENV=prod"), "seatrial deploy endpoints -e prod"),
+        (("deploy", "ENV=prod", "CDK_ARGS=--concurrency 2"), "seatrial deploy endpoints -e prod -- --concurrency 2"),
         (("deploy", "ENV=prod", "ENDPOINT=chat"), "seatrial deploy chat -e prod"),
         (("deploy", "ENV=prod", "ENDPOINT=chat", "CDK_ARGS=--force"), "seatrial deploy chat -e prod -- --force"),
     ],

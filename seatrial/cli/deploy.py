@@ -145,9 +145,6 @@ def _deploy_folder(
 
     locked = load_deployments(folder, places, environment)
     every = {each.endpoint.name: each.environment for each in locked.deployments}
-    if unknown := sorted({*without} - {*every, *(each.name for each in locked.broken)}):
-        message = f"{environment} has no endpoint {' and '.join(unknown)}"
-        raise SpecError.of("SEA404", message, where="command line", field="--without")
     for line in locked.left_out:
         typer.echo(f"note: {line}")
     count = counted(len({*every} - {*without}), "endpoint")
@@ -158,6 +155,8 @@ def _deploy_folder(
         "endpoints": f"{follow_links(folder)}",
         "environments": f"{follow_links(places)}",
     }
+    if failures is not None and not failures.parent.is_dir():
+        raise SpecError.of("SEA101", "there is no such folder", where=failures.parent.as_posix())
     with scratch_folder("seatrial-deploy-") as scratch:
         ends = deploy_folder(
             locked,

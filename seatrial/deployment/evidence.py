@@ -86,7 +86,8 @@ def locked_evidence_problems(
     text = read_lock(path).evidence.get(name)
     if text is None:
         message = "the lock has no signed result of the trial on which the plan was promoted"
-        return (Finding("SEA580", place, message, f"promote again with this release: `{command}`"),)
+        keys = "" if loaded.environment.promotion.public_keys else f"; {_keys_hint(loaded)} first"
+        return (Finding("SEA580", place, message, f"promote again with this release: `{command}`{keys}"),)
     try:
         result = TrialResult.from_json(text)
     except SeatrialError as error:
@@ -111,7 +112,7 @@ def signature_problems(text: str, result: TrialResult, target: LoadedSpec, place
     promotion, seal = target.environment.promotion, result.seal
     if not is_proof_needed(target):
         return
-    keys = f"run `seatrial keys -e {promotion.source} --write` with an account's rights, and have the change reviewed"
+    keys = _keys_hint(target)
     if seal is None:
         message = "the result of the trial is not signed"
         hint = f"deploy with this release to {promotion.source}, whose trial service signs, and try the plan again"
@@ -126,6 +127,11 @@ def signature_problems(text: str, result: TrialResult, target: LoadedSpec, place
         )
         hint = f"promote the result of the environment's bucket; after a change of the key, {keys}"
         yield Finding("SEA581", place, message, hint)
+
+
+def _keys_hint(target: LoadedSpec) -> str:
+    source = target.environment.promotion.source
+    return f"run `seatrial keys -e {source} --write` with an account's rights, and have the change reviewed"
 
 
 def _verifies(key: str, text: str, signature: str) -> bool:
@@ -189,11 +195,20 @@ def configuration_problems(
     result: TrialResult, target: LoadedSpec, plan: Plan, serving: RenderedConfig
 ) -> Iterator[Finding]:
     """Yield that a copy would not serve as it was tried, where a proof is needed."""
-    source = result.request.environment
-    if is_proof_needed(target) and result.request.configuration_digest != configuration_digest(target, plan, serving):
-        tried = result.request.configuration_digest or "unknown"
+    source, tried = result.request.environment, result.request.configuration_digest or "unknown"
+    if not is_proof_needed(target):
+        return
+    (copy, _, place), (tried_copy, _, tried_place) = (
+        text.partition(".") for text in (configuration_digest(target, plan, serving), tried)
+    )
+    if copy != tried_copy:
         message = f"the trial is of another configuration of a copy (digest {tried}) than the locked one"
         hint = f"deploy the plan to {source} with this release, try it there, and promote it"
+        yield step_problem(target, source, "SEA582", message, hint)
+    # An environment may keep the weights in a bucket of its own: its file, which its owners review, names the places.
+    elif place != tried_place and target.environment.guard_rails.models is None:
+        message = f"the weights come from another place than those that were tried in {source}"
+        hint = f"load the tried ones, or name the places in guard_rails.models of {target.environment.name}"
         yield step_problem(target, source, "SEA582", message, hint)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -86,8 +87,8 @@ class BrokenEndpoint:
 
     @property
     def stack_name(self) -> str:
-        """The name that its stack has, or would have."""
-        return stack_name(self.environment, self.name)
+        """The name that its stack has, or would have: a spec that can't be read is known by its file."""
+        return re.sub(r"[^A-Za-z0-9-]", "-", stack_name(self.environment, self.name))
 
 
 @dataclass(frozen=True, slots=True)

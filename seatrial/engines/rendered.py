@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from seatrial.documents.plan import copy_values
 from seatrial_base.catalog.engine_versions import EngineName
+from seatrial_base.catalog.images import image_digest, registry
 from seatrial_base.errors import RenderError
 from seatrial_base.files import write_folder
 from seatrial_base.findings import Finding, Place
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from seatrial.specs.load import LoadedSpec
 
 
+_REGION: Final = 3  # of the dots before it in the host of a registry
 _MODEL = ("hub_id", "revision", "jumpstart_id", "trust_remote_code")
 
 
@@ -137,7 +139,19 @@ def configuration_digest(loaded: LoadedSpec, plan: Plan, config: RenderedConfig)
     """Return the digest of all that decides how one copy serves: that of a promoted plan is the digest that was tried.
 
     Of the plan that is what is promoted, of the container what it reads; neither holds what an environment has of its
-    own.
+    own. After a dot follows the digest of the weights' place, which an environment may have of its own.
     """
-    served = [copy_values(plan), served_identity(loaded, config)]
-    return digest(json.dumps(served, sort_keys=True, ensure_ascii=False))
+    model = loaded.endpoint.model
+    places = {name: getattr(model, name) for name in ("s3_uri", "model_package_arn", "hub_content_arn")}
+    kinds = sorted(f"{name} {str(place).endswith('.tar.gz')}" for name, place in places.items() if place)
+    plan_values = {**copy_values(plan), "image": _image_identity(plan.image.value.uri)}
+    served = [plan_values, served_identity(loaded, config), kinds]
+    written = (json.dumps(each, sort_keys=True, ensure_ascii=False) for each in (served, places))
+    return ".".join(map(digest, written))
+
+
+def _image_identity(uri: str) -> str:
+    """Return what an image is: its digest, else its address, without the registry where that is AWS's of a Region."""
+    host, _, rest = uri.partition("/")
+    region = host.split(".")[3] if host.count(".") > _REGION else ""
+    return image_digest(uri) or (rest if host == registry(region) else uri)

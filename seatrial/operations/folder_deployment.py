@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from seatrial.deployment.document import products_stack, service_stack
 from seatrial.operations.app import cdk_cli, deploy_options, run_app, run_cdk
-from seatrial_base.errors import SeatrialError
+from seatrial_base.errors import SeatrialError, SpecError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -67,7 +67,9 @@ def deploy_folder(
             be deployed: then nothing else was begun.
     """
     environment = context["environment"]
-    assembly = run_app(root, context, folder)
+    # The assembly is given to the CDK CLI, which reads no context then: the app does.
+    given, cdk_options = _context_of(cdk_options)
+    assembly = run_app(root, {**given, **context}, folder)
     shared = [
         name
         for name in (service_stack(environment), products_stack(environment))
@@ -83,7 +85,7 @@ def deploy_folder(
 
     def deploy(name: str, file: Path) -> EndpointEnd:
         command = [sys.executable, "-m", "seatrial.cli", "deploy", f"{file}", "-e", environment, "--yes"]
-        line = "it wrote nothing"
+        lines = ["it wrote nothing"]
         with subprocess.Popen(
             [*command, "--environments", context["environments"], "--", *options],
             stdin=subprocess.DEVNULL,
@@ -94,12 +96,19 @@ def deploy_folder(
         ) as process:
             running.append(process)
             for text in process.stdout or ():
-                line = text.rstrip("\n") or line
+                lines.append(text.rstrip())
                 tell(f"{name} | {text.rstrip()}")
-        return EndpointEnd(name, process.returncode, line)
+        # The last line but hints: they follow an error.
+        return EndpointEnd(name, process.returncode, [line for line in lines if line and line[0] != " "][-1])
 
-    named = zip((each.endpoint.name for each in locked.deployments), locked.files, strict=True)
-    chosen = [(name, file) for name, file in named if name not in without]
+    named = zip(locked.deployments, locked.files, strict=True)
+    # What failed before may come with another endpoint here: as a further model of its instances, or a variant.
+    chosen = [
+        (each.endpoint.name, file)
+        for each, file in named
+        if not {each.endpoint.name, file.stem} & {*without}
+        and not {other.endpoint.name for other in (*each.guests, *each.variants)} & {*without}
+    ]
     with ThreadPoolExecutor(AT_ONCE) as pool:
         begun = [pool.submit(deploy, name, file) for name, file in chosen]
         try:
@@ -110,9 +119,31 @@ def deploy_folder(
             for process in running:
                 process.terminate()
             raise
+    left = {each.endpoint.name for each in locked.deployments} - {name for name, _ in chosen}
+    tell("".join(f"left out: {name}\n" for name in sorted(left)).rstrip("\n"))
     wrong = [
         EndpointEnd(each.name, WRONG, f"{each.problems[0]}".splitlines()[0])
         for each in locked.broken
         if each.name not in without
     ]
     return (*ends, *wrong)
+
+
+def _context_of(options: Sequence[str]) -> tuple[dict[str, str], list[str]]:
+    """Return the context values among options of the CDK CLI, and the other options.
+
+    Raises:
+        SpecError: SEA404 for options that name another app, or other stacks.
+    """
+    context, others, words = dict[str, str](), list[str](), iter(options)
+    for word in words:
+        option, equals, value = word.partition("=")
+        if option in {"--app", "-a", "--all", "--exclusively", "-e"}:
+            message = f"{option} can't be given: the stacks of a folder are deployed from one synthesis"
+            raise SpecError.of("SEA404", message, where="command line", hint="deploy one endpoint by its name")
+        if option not in {"-c", "--context"}:
+            others.append(word)
+            continue
+        name, _, text = (value if equals else next(words, "")).partition("=")
+        context[name] = text
+    return context, others

@@ -213,15 +213,12 @@ def _add_broken(app: App, broken: Sequence[load.BrokenEndpoint], environments: P
     """Add a stack for each endpoint that can't be synthesized, which the CDK CLI reports and refuses.
 
     Without it, `cdk deploy --all` would end well over an endpoint that was left out.
-
-    Raises:
-        SpecError: With all that is wrong where such a stack has the name of another one.
     """
-    if any(app.node.try_find_child(each.stack_name) for each in broken):
-        raise SpecError(dict.fromkeys(problem for each in broken for problem in each.problems))
     for each in broken:
-        place = load_environment(environments, each.environment)
-        stack = _undeployable_stack(app, each.stack_name, place, "What is wrong is in the error beside it")
+        place, name = load_environment(environments, each.environment), each.stack_name
+        while app.node.try_find_child(name):  # a file may be named as what endpoints share
+            name += "-spec"
+        stack = _undeployable_stack(app, name, place, "What is wrong is in the error beside it")
         Annotations.of(stack).add_error(str(SpecError(each.problems)))
 
 

@@ -154,7 +154,7 @@ class TestFolder:
         command = tmp_path / "python"
         command.write_text(
             '#!/bin/sh\necho "$@" >> ran\necho begins\n'
-            "case $4 in *mixtral*) echo 'FAILED: its trial'; exit 10;; esac\necho DEPLOYED\n"
+            "case $4 in *mixtral*) echo 'FAILED: its trial'; echo '  hint: look'; exit 10;; esac\necho DEPLOYED\n"
         )
         command.chmod(0o755)
         (tmp_path / "cdk").touch()
@@ -199,23 +199,44 @@ class TestFolder:
     def test_those_that_failed_before_are_left_out(
         self, folder: Path, deploy: Callable[..., tuple[int, list[str]]]
     ) -> None:
-        code, lines = deploy(without="mixtral-8x7b falcon-40b")
+        code, lines = deploy(without="mixtral-8x7b falcon-40b unknown-here")
         assert (code, lines[-1]) == (0, "1 of 1 endpoint of dev deployed")
         assert "mixtral" not in (folder / "ran").read_text()
 
+    def test_the_context_goes_to_the_synthesis_of_all(
+        self, folder: Path, deploy: Callable[..., tuple[int, list[str]]], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        contexts: list[dict[str, str]] = []
+
+        def synthesized(root: Path, context: dict[str, str], folder: Path) -> Path:
+            contexts.append(context)
+            return self.synthesized(root, context, folder)
+
+        monkeypatch.setattr("seatrial.operations.folder_deployment.run_app", synthesized)
+        deploy(cdk_options=["--context", "rollback_alarms=off", "--no-rollback"])
+        assert contexts[0]["rollback_alarms"] == "off"
+        assert {"environment", "endpoints", "environments"} <= contexts[0].keys()
+        assert "--no-rollback" in (folder / "ran").read_text()
+        assert "--context" not in (folder / "ran").read_text()
+
     @pytest.mark.parametrize(
-        ("given", "bad", "rule"), [({"without": "talk"}, set[str](), "SEA404"), ({}, {"dev"}, "SEA609")]
+        ("given", "bad", "rule"),
+        [
+            ({"cdk_options": ["--app", "other"]}, set[str](), "SEA404"),
+            ({"failures": Path("nowhere/failed")}, set[str](), "SEA101"),
+            ({}, {"dev"}, "SEA609"),
+        ],
     )
-    def test_with_an_unknown_name_or_without_what_they_share_none_is_begun(
+    def test_with_another_app_nowhere_to_write_or_without_what_they_share_none_is_begun(
         self,
         folder: Path,
         deploy: Callable[..., tuple[int, list[str]]],
-        given: dict[str, str],
+        given: dict[str, object],
         bad: set[str],
         rule: str,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         monkeypatch.setattr(TestFolder, "bad", frozenset(bad))
         with pytest.raises(SeatrialError, match=rule):
-            deploy(failures=Path("failed"), **given)
+            deploy(**{"failures": Path("failed"), **given})
         assert not any((folder / name).exists() for name in ("ran", "failed"))

@@ -77,6 +77,7 @@ def test_some_failures_let_the_next_stage_go_on_and_fail_the_last_job(
     (tmp_path / "build" / "failed-dev").write_text("talk\n", encoding="utf-8")
     write = "" if failed is None else f"\t@printf '{failed}' > build/failed-staging\n"
     makefile = f"deploy:\n\t@echo $(WITHOUT) > without\n{write}\t@exit {code}\n"
+    makefile = makefile.replace("$(WITHOUT)", '"$$WITHOUT"')
     (tmp_path / "Makefile").write_text(makefile.replace("\n'", "\\n'"), encoding="utf-8")
     job = pipeline["deploy-staging"]
     lines = "\n".join(line if isinstance(line, str) else line[0] for line in job["script"])
@@ -85,7 +86,7 @@ def test_some_failures_let_the_next_stage_go_on_and_fail_the_last_job(
     )
     done = subprocess.run(script, cwd=tmp_path, check=False)
     assert done.returncode == exit_code
-    assert (tmp_path / "without").read_text(encoding="utf-8") == "talk\n"
+    assert (tmp_path / "without").read_text(encoding="utf-8") == "talk \n"
     assert job["allow_failure"] == {"exit_codes": 50}
     assert subprocess.run(last, cwd=tmp_path, check=False).returncode == 1
     assert pipeline["deployed"]["rules"][-1]["when"] == "always"
