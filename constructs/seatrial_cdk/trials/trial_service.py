@@ -184,10 +184,9 @@ class ServedRecords(Construct):
 
     Args:
         audit: Mode and years of the lock.
-        writer: The only role that may write.
     """
 
-    def __init__(self, scope: Construct, construct_id: str, *, audit: Audit, writer: iam.Role) -> None:
+    def __init__(self, scope: Construct, construct_id: str, *, audit: Audit) -> None:
         super().__init__(scope, construct_id)
         kept, lock = Duration.days(audit.years * DAYS_PER_YEAR), s3.ObjectLockRetention
         self.bucket = s3.Bucket(
@@ -203,8 +202,10 @@ class ServedRecords(Construct):
             else lock.governance(kept),
             removal_policy=removal_policy("retain"),
         )
-        objects = self.bucket.arn_for_objects("*")
-        writer.add_to_principal_policy(_allow(["s3:PutObject"], [objects]))
+        acknowledge(self.bucket, RESULTS_ACKNOWLEDGED)
+
+    def refuse_others(self, writer: iam.Role) -> None:
+        """Deny writing to every role but one, and hiding what was written to all."""
         others = {"ArnNotEquals": {"aws:PrincipalArn": writer.role_arn}}
         # A deletion without a version leaves the locked one, behind a marker that hides it.
         for action, conditions in (("s3:PutObject", others), ("s3:DeleteObject", None)):
@@ -213,11 +214,10 @@ class ServedRecords(Construct):
                     effect=iam.Effect.DENY,
                     principals=[iam.AnyPrincipal()],
                     actions=[action],
-                    resources=[objects],
+                    resources=[self.bucket.arn_for_objects("*")],
                     conditions=conditions,
                 )
             )
-        acknowledge(self.bucket, RESULTS_ACKNOWLEDGED)
 
 
 @cache
@@ -304,11 +304,13 @@ class TrialService(EnvironmentService):
         days = kept.results_days or (None if audit is None else audit.years * DAYS_PER_YEAR)
         expiry = None if days is None else Duration.days(days)
         self.results = TrialResults(self, "Results", key=key, removal=removal, expiry=expiry)
+        self.records = None if audit is None else ServedRecords(self, "Records", audit=audit)
         bound_emptying_role(self, role_options)
         logs = log_group_of(self, keep=removal == "retain", days=kept.log_days)
         self.role = _role(self, environment, network, logs, any_stack=any_stack)
         self.signing_key = _signing_key(self, removal)
-        self.records = None if audit is None else ServedRecords(self, "Records", audit=audit, writer=self.role)
+        if self.records is not None:
+            self.records.refuse_others(self.role)
         self.function = _function(
             self, environment, network, logs, log_days=kept.log_days, sockets_per_function=sockets_per_function
         )
@@ -372,6 +374,7 @@ def _role(
             any_stack=any_stack,
         ),
         *publishing(scope.findings_topic_arn),
+        *([_allow(["s3:PutObject"], [scope.records.bucket.arn_for_objects("*")])] if scope.records else []),
     ]
     role = service_role(
         scope,
