@@ -37,7 +37,7 @@ DAY: Final = len("2027-01-31")
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class ServedInterval:
     """One record with what is known of it.
 
     Attributes:
@@ -115,7 +115,7 @@ def known_keys(environments: Path) -> dict[str, tuple[str, ...]]:
 
 def audited(
     texts: Texts, name: str, keys: Mapping[str, tuple[str, ...]], given: Sequence[str] = ()
-) -> tuple[tuple[Served, ...], tuple[Finding, ...]]:
+) -> tuple[tuple[ServedInterval, ...], tuple[Finding, ...]]:
     """Return what served as an endpoint in the order of time, and what is wrong with its records.
 
     Args:
@@ -123,7 +123,7 @@ def audited(
         keys: Public keys by environment.
         given: Further public keys, of any environment.
     """
-    served: list[Served] = []
+    served: list[ServedInterval] = []
     problems: list[Finding] = []
     for text, where in {text: where for where, text in texts}.items():
         try:
@@ -137,13 +137,13 @@ def audited(
             signed = record.seal is not None and any(verifies(key, text, record.seal.signature) for key in known)
             unproven: Literal["forged", "no key"] = "forged" if known else "no key"
             state = "unsigned" if record.seal is None else "verified" if signed else unproven
-            served.append(Served(record, where, state))
+            served.append(ServedInterval(record, where, state))
     served.sort(key=lambda each: datetime.fromisoformat(each.record.at))
     problems += (problem for each in served for problem in _unproven(each))
     return tuple(_until(served)), tuple(problems)
 
 
-def _unproven(served: Served) -> Iterator[Finding]:
+def _unproven(served: ServedInterval) -> Iterator[Finding]:
     place, environment = Place.at(served.where), served.record.served.environment
     if served.signature == "unsigned":
         hint = "see the log of the trial service for why its key did not sign"
@@ -154,21 +154,21 @@ def _unproven(served: Served) -> Iterator[Finding]:
         yield Finding("SEA588", place, message, hint)
 
 
-def _until(served: Sequence[Served]) -> Iterator[Served]:
+def _until(served: Sequence[ServedInterval]) -> Iterator[ServedInterval]:
     """Yield what served with its end; a forged record ends nothing."""
     ends: dict[tuple[str, ...], str] = {}
-    intervals: list[Served] = []
+    intervals: list[ServedInterval] = []
     for each in reversed(served):
         record = each.record
         model = (record.served.environment, record.endpoint_name, record.served.endpoint)
         if record.change != "delete":
-            intervals.append(Served(record, each.where, each.signature, ends.get(model)))
+            intervals.append(ServedInterval(record, each.where, each.signature, ends.get(model)))
         if each.signature != "forged":
             ends[model] = record.at
     yield from reversed(intervals)
 
 
-def served_at(served: Iterable[Served], date: str) -> tuple[Served, ...]:
+def served_at(served: Iterable[ServedInterval], date: str) -> tuple[ServedInterval, ...]:
     """Return what served at a time, or on a day, in UTC.
 
     Raises:

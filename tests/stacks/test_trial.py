@@ -494,8 +494,11 @@ def test_records_are_locked_for_years_written_by_one_role_and_outlast_the_stack(
     (role,) = template.find_resources(
         "AWS::IAM::Role", {"Properties": {"Description": "Trials of the endpoints of dev"}}
     )
-    denied = [
-        {"Action": "s3:PutObject", "Condition": {"ArnNotEquals": {"aws:PrincipalArn": {"Fn::GetAtt": [role, "Arn"]}}}},
+    denied: list[dict[str, Any]] = [
+        {
+            "Action": "s3:PutObject",
+            "Condition": {"ArnNotLike": {"aws:PrincipalArn": Match.array_with([{"Fn::GetAtt": [role, "Arn"]}])}},
+        },
         {"Action": "s3:DeleteObject"},
     ]
     statements = Match.array_with([Match.object_like({**each, "Effect": "Deny"}) for each in denied])

@@ -34,7 +34,7 @@ from seatrial_cdk.place import TOKEN_MARKER
 from seatrial_cdk.policy import acknowledge, allow, policy_document
 from seatrial_cdk.scaling.endpoint_scaling import define_scaling, start_minutes
 from seatrial_cdk.service_function import handler_module, log_group_of, packed_modules
-from seatrial_cdk.trials.endpoint_trial import CandidateTrial, ServedRecord, SmokeBenchmark, TrialSettings
+from seatrial_cdk.trials.endpoint_trial import CandidateTrial, ModelRecord, SmokeBenchmark, TrialSettings
 from seatrial_cdk.trials.trials_stack import TrialSchedule
 
 if TYPE_CHECKING:
@@ -408,7 +408,7 @@ def _define_records(  # noqa: PLR0917 (private)
     deployment: Deployment,
     trial: SmokeBenchmark | None,
     guests: tuple[GuestParts, ...],
-) -> tuple[ServedRecord, ...]:
+) -> tuple[ModelRecord, ...]:
     """Define the record of every model of an endpoint: its own, its guests', and its variants' of other specs."""
     served = [(deployment, endpoint.inference_component_name or "", trial)]
     served += [(each, deployment.component_of(each), None) for each in deployment.guests]
@@ -416,7 +416,7 @@ def _define_records(  # noqa: PLR0917 (private)
     after: list[IDependable] = [endpoint.serving_resource, *(each.component for each in guests)]
     after += [] if trial is None else [trial]
     return tuple(
-        ServedRecord(
+        ModelRecord(
             scope,
             f"Record{suffix}-{model.endpoint.name}",
             endpoint_name=endpoint.endpoint_name,

@@ -325,7 +325,7 @@ class SmokeBenchmark(Construct):
         return {output: self.attribute(name) for output, name in (first | named).items()}
 
 
-class ServedRecord(Construct):
+class ModelRecord(Construct):
     """Has the trial service record what serves, for auditors, each time that it or its trial changes.
 
     Args:

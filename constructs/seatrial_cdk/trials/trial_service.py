@@ -206,7 +206,10 @@ class ServedRecords(Construct):
 
     def refuse_others(self, writer: iam.Role) -> None:
         """Deny writing to every role but one, and hiding what was written to all."""
-        others = {"ArnNotEquals": {"aws:PrincipalArn": writer.role_arn}}
+        stack = Stack.of(self)
+        # AWS compares the role's ARN, the embedded AWS that of its session.
+        sessions = f"arn:{stack.partition}:sts::{stack.account}:assumed-role/{writer.role_name}/*"
+        others = {"ArnNotLike": {"aws:PrincipalArn": [writer.role_arn, sessions]}}
         # A deletion without a version leaves the locked one, behind a marker that hides it.
         for action, conditions in (("s3:PutObject", others), ("s3:DeleteObject", None)):
             self.bucket.add_to_resource_policy(

@@ -84,6 +84,6 @@ def test_a_record_says_what_changed_and_only_what_goes_live_waits_for_it(
     def refuse(*_: object) -> bool:
         raise UnavailableError("creating the record: SlowDown")
 
-    records.create = refuse  # type: ignore[method-assign] # S3 does not answer
+    records.create = refuse  # type: ignore[method-assign, assignment] # S3 does not answer
     recorded(world, asked(create, kind, "request-2"), records)
     assert world.responses[-1]["Status"] == ("FAILED" if change == "update" else "SUCCESS")
