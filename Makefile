@@ -57,12 +57,12 @@ synth: environment $(USER_STAMP) ## Synthesize the stacks of an environment: mak
 diff: environment $(USER_STAMP) ## Compare the stacks of an environment with those in the account: make diff ENV=prod.
 	@$(BIN)/cdk diff $(CDK_CONTEXT) $(CDK_ARGS)
 
-# One endpoint's trial is shown while it runs; those of a whole environment run at the same time, in as many stacks.
+# One endpoint's trial is shown while it runs; those of a whole environment run at the same time, eight at most.
 deploy: environment $(USER_STAMP) ## Deploy the stacks of an environment: make deploy ENV=prod (ENDPOINT=chat for one endpoint and its trial).
 ifdef ENDPOINT
 	@$(BIN)/seatrial deploy $(ENDPOINT) -e $(ENV) $(if $(CDK_ARGS),-- $(CDK_ARGS))
 else
-	@$(BIN)/cdk deploy --all $(CDK_CONTEXT) $(CDK_ARGS)
+	@$(BIN)/seatrial deploy endpoints -e $(ENV) $(if $(CDK_ARGS),-- $(CDK_ARGS))
 endif
 
 environment:

@@ -52,18 +52,22 @@ WRITES_LOGS = "Containers write their logs; the groups of this endpoint only."
 READS_ALARMS = "SageMaker reads the alarms that roll an update back; those of this endpoint only."
 WRITES_METRICS = "The service writes metrics of copies and accelerators; into its own namespaces only."
 DESCRIBES_NETWORK = "These actions have no resource level; joining a network and pulling an image ask for them."
+READS: Mapping[str, str] = {
+    "cloudformation:DescribeStackEvents": "How a deployment ended; outputs name the deployed plan and the last trial.",
+    "sagemaker:DescribeEndpoint": (
+        "Drift and `seatrial deploy` compare what is live with the lock; CloudFormation names configurations."
+    ),
+    "sagemaker:ListTags": "A tag has the digest of what a model's container reads; no model is described.",
+    "s3:GetObject": "Promotion, drift and `seatrial deploy` read results of trials, the audit records in every version.",
+    "s3:ListBucket": "Without it, a missing result reads as a forbidden one.",
+    "kms:Decrypt": "The results are encrypted with a key that the trial service makes; only S3 may use it.",
+    "lambda:GetAccountSettings": "These actions have no resource level; they only read.",
+}
+"""What both roles of the workflows read, by the first action of a statement."""
 REASONS: Mapping[tuple[str, str], str] = {
     (DEPLOY, "sts:AssumeRole"): "The CDK CLI uploads assets and calls CloudFormation as these roles of its bootstrap.",
     (SCHEDULES, "lambda:InvokeFunction"): "EventBridge Scheduler asks the trial service for a trial.",
-    (READ, "cloudformation:DescribeStacks"): "Outputs name the deployed plan and the last trial.",
-    (READ, "sagemaker:DescribeEndpoint"): (
-        "Drift compares what is live with the lock; CloudFormation names configurations and models."
-    ),
-    (READ, "sagemaker:ListTags"): "A tag has the digest of what a model's container reads; no model is described.",
-    (READ, "s3:GetObject"): "Promotion and drift read results of trials, the audit records in every version.",
-    (READ, "s3:ListBucket"): "Without it, a missing result reads as a forbidden one.",
-    (READ, "kms:Decrypt"): "The results are encrypted with a key that the trial service makes; only S3 may use it.",
-    (READ, "lambda:GetAccountSettings"): "These actions have no resource level; they only read.",
+    **{(role, action): reason for role in (DEPLOY, READ) for action, reason in READS.items()},
     (INSTANCES, "logs:CreateLogGroup"): WRITES_LOGS,
     (CONTAINERS, "logs:CreateLogGroup"): WRITES_LOGS,
     (INSTANCES, "cloudwatch:PutMetricData"): WRITES_METRICS,

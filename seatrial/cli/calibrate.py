@@ -119,7 +119,8 @@ def _measured(
     request, workload = trial.request, trial.request.workload
     measured = (request.endpoint, request.environment, workload.input_tokens, workload.output_tokens)
     check_trial(measured, loaded, file.as_posix())
-    source = CalibrationSource(file=file.name, digest=digest(text), engine_note=trial.engine_note)
+    about = {"file": file.name, "digest": digest(text), "engine_note": trial.engine_note, "start": trial.start}
+    source = CalibrationSource.model_validate(about)
     return usable(points_of_trial(trial), file.as_posix()), source
 
 

@@ -6,6 +6,7 @@ import os
 import time
 from contextlib import contextmanager
 from itertools import pairwise
+from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,7 +17,6 @@ from seatrial.cli.support.specs import endpoint_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
 
     from mypy_boto3_s3 import S3Client
     from rich.status import Status
@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 
 def deploy_command(
     endpoint: Annotated[
-        str, typer.Argument(metavar="ENDPOINT", help="YAML file or name of the endpoint.", show_default=False)
+        str,
+        typer.Argument(
+            metavar="ENDPOINT", help="YAML file or name of the endpoint, or a folder of them.", show_default=False
+        ),
     ],
     environment: EnvironmentName,
     cdk_options: Annotated[
@@ -41,8 +44,18 @@ def deploy_command(
     verbose: Annotated[
         bool, typer.Option("--verbose", help="Show the CDK CLI's diagnosis of a failure; a file has it anyway.")
     ] = False,
+    without: Annotated[
+        str, typer.Option("--without", metavar="NAMES", help="Of a folder: leave these endpoints out, as `chat talk`.")
+    ] = "",
+    failures: Annotated[
+        Path | None,
+        typer.Option("--failures", metavar="FILE", help="Of a folder: write which endpoints failed, one a line."),
+    ] = None,
 ) -> None:
     """Run `cdk deploy` of one endpoint, and show its trial level by level meanwhile; exit 0 when it serves.
+
+    Of a folder, every endpoint that is locked for the environment is deployed by itself: first what they share, then
+    eight at a time. One that fails, or is wrong, stops none of the others; then the exit code is 50.
 
     The last line tells what happened, the verdict, what serves and where the report is; each outcome but success has
     an exit code of its own. The lock is checked first. In a terminal a line at the bottom shows the state meanwhile;
@@ -57,6 +70,13 @@ def deploy_command(
     from seatrial_base.units import hourly_words
 
     end_when_interrupted()
+    if Path(endpoint).is_dir():
+        places = environments_folder(environments, Path(endpoint) / "spec.yaml")
+        more, names = cdk_options or [], without.split()
+        _deploy_folder(Path(endpoint), environment, places, more, without=names, failures=failures, yes=yes)
+        return
+    if without or failures:
+        raise typer.BadParameter("needs a folder of endpoints", param_hint="'--without' and '--failures'")
     file = endpoint_file(endpoint)
     folder = environments_folder(environments, file)
     deployment = load_deployment(file, folder, environment)
@@ -102,6 +122,66 @@ def deploy_command(
     outcomes = outcomes_of(before, after, deployment, error if exit_code or not view.says_unchanged else "")
     if code := end(next(outcomes), view.kept):
         raise typer.Exit(code)
+
+
+def _deploy_folder(
+    folder: Path,
+    environment: str,
+    places: Path,
+    cdk_options: Sequence[str],
+    *,
+    without: Sequence[str],
+    failures: Path | None,
+    yes: bool,
+) -> None:
+    from seatrial.cli.support.probing import confirm
+    from seatrial.deployment.load import load_deployments
+    from seatrial.operations.app import app_folder
+    from seatrial.operations.folder_deployment import SOME_FAILED, deploy_folder
+    from seatrial_base.errors import SpecError
+    from seatrial_base.files import follow_links
+    from seatrial_base.terminal import scratch_folder
+    from seatrial_base.units import counted
+
+    locked = load_deployments(folder, places, environment)
+    every = {each.endpoint.name: each.environment for each in locked.deployments}
+    if unknown := sorted({*without} - {*every, *(each.name for each in locked.broken)}):
+        message = f"{environment} has no endpoint {' and '.join(unknown)}"
+        raise SpecError.of("SEA404", message, where="command line", field="--without")
+    for line in locked.left_out:
+        typer.echo(f"note: {line}")
+    count = counted(len({*every} - {*without}), "endpoint")
+    is_embedded = all(place.is_embedded for place in every.values())
+    confirm((f"deploys {count} of {environment}",), yes=yes or is_embedded)
+    context = {
+        "environment": environment,
+        "endpoints": f"{follow_links(folder)}",
+        "environments": f"{follow_links(places)}",
+    }
+    with scratch_folder("seatrial-deploy-") as scratch:
+        ends = deploy_folder(
+            locked,
+            app_folder(folder / "spec.yaml"),
+            context,
+            scratch / "app",
+            typer.echo,
+            without=without,
+            cdk_options=cdk_options,
+        )
+    failed = [each for each in ends if each.exit_code]
+    typer.echo("")
+    for each in ends:
+        typer.echo(f"{each.name} ({each.exit_code}): {each.line}")
+    good = f"{len(ends) - len(failed)} of {counted(len(ends), 'endpoint')} of {environment} deployed"
+    typer.echo(f"{good}; failed: {', '.join(each.name for each in failed)}" if failed else good)
+    if failures is not None:
+        try:
+            failures.write_text("".join(f"{each.name}\n" for each in failed), encoding="utf-8")
+        except OSError as error:
+            message = f"the failures can't be written: {error.strerror}"
+            raise SpecError.of("SEA101", message, where=failures.as_posix()) from error
+    if failed:
+        raise typer.Exit(SOME_FAILED)
 
 
 def _write_log(path: Path, log: Sequence[str]) -> Path | str:

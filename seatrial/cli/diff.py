@@ -124,6 +124,8 @@ def _update(
     *,
     fix_forward: bool,
 ) -> _Comparison:
+    from concurrent.futures import ThreadPoolExecutor
+
     from seatrial.account.live_endpoint import component_names, raised_alarms
     from seatrial.account.reader import AwsReader, Boto3Calls
     from seatrial.deployment.load import load_deployment
@@ -139,7 +141,9 @@ def _update(
     source = StackSource.of(spec, folder, deployment.environment, deployment.stack_name)
     # A template or a revision is compared as text: no alarm of an account concerns it, and no credentials are needed.
     raised: tuple[RaisedAlarm, ...] = ()
-    with scratch_folder("seatrial-diff-") as scratch:
+    with scratch_folder("seatrial-diff-") as scratch, ThreadPoolExecutor(1) as beside:
+        # Each synthesis is a process of its own, and both take as long.
+        synthesis = beside.submit(synthesize, source, scratch / "new", fix_forward_context() if fix_forward else None)
         if against is not None:
             name, old = against.as_posix(), given_template(source, against)
         elif base is not None:
@@ -159,7 +163,7 @@ def _update(
             name, old = "the deployed stack", deployed_template(source, cloudformation)
             reader, live = AwsReader(Boto3Calls(deployment.environment.region)), deployment.endpoint_name
             raised = raised_alarms(live, component_names(live, reader), reader)
-        new = synthesize(source, scratch / "new", fix_forward_context() if fix_forward else None)
+        new = synthesis.result()
     update = consequences(diff_templates(old, new), PlannedSize.of(deployment.plan), raised)
     stack, checkout = source.stack_name, "this checkout"
     title = f"{stack}: {name} → {checkout}"

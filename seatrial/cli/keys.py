@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from seatrial.cli.support.options import EnvironmentName, EnvironmentsFolder, environments_folder
 from seatrial.cli.support.specs import ENDPOINTS
+
+if TYPE_CHECKING:
+    from seatrial.specs.yaml_source import Yaml
 
 
 def keys_command(
@@ -29,8 +32,9 @@ def keys_command(
     from seatrial.account.clients import account_clients, check_account
     from seatrial.account.reader import aws_failures
     from seatrial.locks.lock_file import replace_file
-    from seatrial.operations.promotion import signing_key, with_public_key
+    from seatrial.operations.promotion import signing_key
     from seatrial.specs.load import environment_names, load_environment
+    from seatrial.specs.yaml_edit import edited_text
     from seatrial_base.files import read_text
 
     folder = environments_folder(environments, ENDPOINTS / "spec.yaml")
@@ -49,5 +53,7 @@ def keys_command(
         elif not write:
             typer.echo(f"{file.as_posix()}: lacks it (add it with --write)")
         else:
-            replace_file(file, with_public_key(read_text(file), key.public, file.as_posix()), "SEA584")
+            keys: list[Yaml] = [*target.promotion.public_keys, key.public]
+            text = edited_text(read_text(file), {("promotion", "public_keys"): keys}, file.as_posix())
+            replace_file(file, text, "SEA584")
             typer.echo(f"{file.as_posix()}: added")

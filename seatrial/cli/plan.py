@@ -67,7 +67,7 @@ def plan_command(
         typer.Option(
             "--section",
             metavar="NAME[,NAME]",
-            help="Show only these sections: decisions, memory, regime, curve, cost, alternatives, warnings.",
+            help="Show only these sections: decisions, memory, regime, curve, cost, start, alternatives, warnings.",
         ),
     ] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Show every section.")] = False,
@@ -196,11 +196,16 @@ def _check_with_others(one: _Made) -> None:
 
 
 def _show(made: Sequence[_Made], output_format: Format, sections: Sequence[Section], *, many: bool) -> None:
+    from seatrial.deployment.starts import copy_start
     from seatrial.report.terminal.first_screen import plans_view
     from seatrial.report.terminal.plan import plan_view
 
     if output_format == "json":
-        documents = [planned.plan.model_dump(mode="json") for planned in made]
+        starts = (copy_start(planned.plan, planned.loaded).model_dump(mode="json") for planned in made)
+        documents = [
+            {**planned.plan.model_dump(mode="json"), "start": start}
+            for planned, start in zip(made, starts, strict=True)
+        ]
         show_json(documents if many else documents[0])
     elif many and not sections:
         show(plans_view([(planned.plan, planned.loaded) for planned in made]))

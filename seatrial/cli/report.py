@@ -43,8 +43,9 @@ def report_command(
         measured = replace(
             measured, comparison=compare_with_baseline(measured, read_result(against), baseline_uri=against)
         )
-    plan, outlook = None, None
+    plan, outlook, start = None, None, None
     if spec is not None:
+        from seatrial.deployment.starts import copy_start
         from seatrial.locks.locked_plan import read_locked_plan
         from seatrial.planner.calibration import outlook_of, with_random_arrivals
         from seatrial.report.planned import is_comparable, plan_of_trial
@@ -56,11 +57,12 @@ def report_command(
         folder = environments_folder(environments, spec)
         loaded = load_spec(spec, environment or measured.request.environment, environments=folder)
         plan = read_locked_plan(loaded)
+        start = copy_start(plan, loaded)
         # A calibration corrects the plan that was tried: a trial of another one does not measure its constants.
         if plan_of_trial(measured, plan) is not None and is_comparable(measured, plan):
             outlook = outlook_of(measured, plan, loaded)
             measured = with_random_arrivals(measured, plan, loaded)
-    written = write_trial_report(measured, plan, output, outlook=outlook)
+    written = write_trial_report(measured, plan, output, outlook=outlook, start=start)
     if is_jumpstart(measured):
         from seatrial.report.terminal.trial import jumpstart_view
         from seatrial_base.terminal import show

@@ -14,7 +14,7 @@ FOLDER = Path("docs/schema")
 
 def schema_command(
     document: Annotated[
-        Literal["endpoint", "environment", "product", "trial-result", "served-record", "traffic", "simulation"],
+        Literal["endpoint", "environment", "product", "trial-result", "served-record", "traffic", "simulation", "schedule"],
         typer.Argument(help="Which document."),
     ] = "endpoint",
     *,
@@ -22,7 +22,7 @@ def schema_command(
     check: Annotated[bool, typer.Option("--check", help=f"Fail unless all schemas in {FOLDER} are current.")] = False,
 ) -> None:
     """Print a document's JSON schema: for editors that check and complete YAML, and for readers of results."""
-    from seatrial.documents.simulation import Simulation, Traffic
+    from seatrial.documents.simulation import CheapestSchedule, Simulation, Traffic
     from seatrial.report.result_schema import document_schema_text, result_schema_text
     from seatrial.specs.schema import schema_text, schema_texts
     from seatrial_load.documents.served_record import ServedRecord
@@ -30,6 +30,7 @@ def schema_command(
     texts = {**schema_texts(), "trial-result": result_schema_text()}
     texts["served-record"] = document_schema_text(ServedRecord, "Record of what serves, schema 1")
     texts |= {model.__name__.lower(): schema_text(model.model_json_schema()) for model in (Traffic, Simulation)}
+    texts["schedule"] = schema_text(CheapestSchedule.model_json_schema())
     if write:
         from seatrial_base.files import write_whole
 

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from seatrial.cli.support.options import EnvironmentName, EnvironmentsFolder, SpecFile
+from seatrial.cli.support.options import EnvironmentName, EnvironmentsFolder, SpecFile, environments_folder
 from seatrial.cli.support.specs import load_specs
-from seatrial_base.errors import SpecError
+from seatrial_base.errors import PlanError, SpecError
 from seatrial_base.terminal import show_json_text, show_text
 from seatrial_base.units import counted, usd
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
-    from seatrial.documents.simulation import Simulation
+    from pydantic import JsonValue
+
+    from seatrial.documents.plan import Plan
+    from seatrial.documents.simulation import CheapestSchedule, Simulation
+    from seatrial.specs.load import LoadedSpec
 
 _MOST_OBJECTIVES = 5
 
@@ -54,35 +60,102 @@ def simulate_command(
         float | None,
         typer.Option("--copy-start-s", min=0, help="Measured start of a copy on an instance, in seconds."),
     ] = None,
-    output_format: Annotated[Literal["text", "json"], typer.Option("--format", help="Output format.")] = "text",
+    quota: Annotated[
+        int | None,
+        typer.Option("--quota", min=1, help="Most instances of the plan's type that the account may have."),
+    ] = None,
+    cheapest: Annotated[
+        bool,
+        typer.Option("--cheapest", help="Search type, copies, target, cooldowns and schedules for the least cost."),
+    ] = False,
+    share: Annotated[
+        float | None,
+        typer.Option(
+            "--share",
+            min=0,
+            max=1,
+            help="Of all requests within the SLO, for --cheapest; default: what the SLO and its error rate demand.",
+        ),
+    ] = None,
+    write: Annotated[
+        bool, typer.Option("--write", help="Write what --cheapest changes into the spec, for this environment.")
+    ] = False,
+    output_format: Annotated[Literal["text", "json", "html"], typer.Option("--format", help="Output format.")] = "text",
 ) -> None:
-    """Simulate days of traffic with scaling, starts, refusals and cost; nothing is measured and nothing is changed.
+    """Simulate days of traffic with scaling, starts, refusals and cost; nothing is measured.
 
-    The locked plan is simulated, without a lock the plan that would be made.
+    The locked plan is simulated, without a lock the plan that would be made. With --cheapest, other schedules are too.
     """
-    from seatrial.locks.lock_file import is_locked
-    from seatrial.locks.locked_plan import read_locked_plan
-    from seatrial.operations.fleet import simulate_days, start_parts
+    needs = "needs --cheapest"
+    for option, is_wrong, message in (
+        ("--share", share is not None and not cheapest, needs),
+        ("--write", write and not cheapest, needs),
+        ("--format html", cheapest and output_format == "html", "is not written with --cheapest"),
+    ):
+        if is_wrong:
+            raise typer.BadParameter(message, param_hint=f"'{option}'")
+    from seatrial.deployment.starts import start_parts, start_warnings
+    from seatrial.operations.fleet import simulate_days
     from seatrial.operations.traffic import read_traffic
 
     (loaded,) = load_specs([spec], environment, environments)
     if from_endpoint is not None:
         _write_traffic(from_endpoint, loaded.environment.region, traffic)
-    if is_locked(loaded):
-        plan = read_locked_plan(loaded)
-    else:
-        from seatrial.planner.planner import make_plan
-
-        plan = make_plan(loaded)
+    plan = _plan_of(loaded)
     target = plan.target_concurrency_per_copy.value
     usual = min(plan.curve, key=lambda point: abs(point.concurrency - target))
     source = read_traffic(traffic, lambda tokens: (usual.ttft_ms + usual.tpot_ms * (tokens - 1)) / 1_000)
-    starts = start_parts(plan, loaded, instance_s=instance_start_s, copy_s=copy_start_s)
-    simulation = simulate_days(loaded, plan, source, days=days or source.days, seed=seed, starts=starts)
-    if output_format == "json":
-        show_json_text(simulation.model_dump_json(indent=1))
+    starts_of = partial(start_parts, instance_s=instance_start_s, copy_s=copy_start_s)
+    starts, days = starts_of(plan, loaded), days or source.days
+    for warning in start_warnings(plan, loaded, starts):
+        typer.echo(f"warning: {warning}", err=True)
+    prompts_of = partial(prompts_seconds, prompts=source.prompts)
+    done: Simulation | CheapestSchedule
+    if cheapest:
+        from seatrial.operations.schedule_search import ScheduleSearch, write_schedule
+
+        done = ScheduleSearch(loaded, plan, source, days, seed, starts_of, share, prompts_of, quota).run()
+        lines = schedule_lines(done, f"{spec.as_posix()} -e {environment}", is_written=write)
+        if write and done.changes:
+            write_schedule(loaded, done.cheapest, environments_folder(environments, spec))
     else:
-        show_text("".join(f"{line}\n" for line in screen_lines(simulation)))
+        prompts_s = prompts_of(loaded, plan)
+        done = simulate_days(
+            loaded, plan, source, days=days, seed=seed, starts=starts, prompts_s=prompts_s, quota=quota
+        )
+        lines = screen_lines(done)
+        if output_format == "html":
+            from seatrial.report.document.simulation import simulation_html
+
+            show_text(simulation_html(done))
+    if output_format == "json":
+        show_json_text(done.model_dump_json(indent=1))
+    elif output_format == "text":
+        show_text("".join(f"{line}\n" for line in lines))
+
+
+def _plan_of(loaded: LoadedSpec) -> Plan:
+    from seatrial.locks.lock_file import is_locked
+    from seatrial.locks.locked_plan import read_locked_plan
+
+    if is_locked(loaded):
+        return read_locked_plan(loaded)
+    from seatrial.planner.planner import make_plan
+
+    return make_plan(loaded)
+
+
+def prompts_seconds(loaded: LoadedSpec, plan: Plan, prompts: Sequence[float]) -> tuple[float, ...]:
+    """Return how much longer the planner's prefill takes for each prompt than for one of mean length, if it knows."""
+    from seatrial.planner.calibration import measured_copy
+    from seatrial.planner.predict.iteration_cost import costs_of
+
+    with suppress(PlanError):
+        copy = measured_copy(loaded, plan)
+        costs, computed = costs_of(copy), 1 - copy.prefix_hit_rate
+        mean_s = costs.prefill(1.0, copy.prefilled_tokens)
+        return tuple(costs.prefill(1.0, max(1, round(tokens * computed))) - mean_s for tokens in prompts)
+    return ()
 
 
 def _write_traffic(endpoint: str, region: str, file: Path) -> None:
@@ -114,8 +187,10 @@ def screen_lines(simulation: Simulation) -> Iterator[str]:
     for each in done.objectives[:_MOST_OBJECTIVES]:
         kept = f"{each.share:.2%} of {each.required:.0%}, {'met' if each.met else 'missed'}"
         yield f"             {each.objective} <= {each.bound_ms:,.0f} ms: {kept}"
-    for name, values in (("Copies   ", minutes.copies), ("Instances", minutes.instances)):
-        yield f"{name}    {min(values)} to {max(values)}, {fmean(values):.1f} on average"
+    short = f"; {counted(done.copies_over_quota, 'more copy', 'more copies')} wanted" if done.copies_over_quota else ""
+    limited = f"; limited by the quota of {done.quota_instances}{short}" if short else ""
+    for name, values, more in (("Copies   ", minutes.copies, ""), ("Instances", minutes.instances, limited)):
+        yield f"{name}    {min(values)} to {max(values)}, {fmean(values):.1f} on average{more}"
     yield f"Changes      {len(done.events):,} of the number of copies; worst hour: {_worst_hour(done)}"
     further_s = sum(part.seconds for part in done.starts if part.further)
     new_s = sum(part.seconds for part in done.starts)
@@ -129,7 +204,48 @@ def screen_lines(simulation: Simulation) -> Iterator[str]:
         total = f"{usd(cost.usd_per_day)} a day ({parts}, idle {usd(cost.idle_usd_per_day)})"
         bought = f"{cost.purchase.replace('_', ' ')}, {usd(cost.usd_per_instance_hour)} an instance hour"
         yield f"Cost         {total}, {usd(cost.usd_per_month)} a month; {bought}"
+    if (other := done.second_region) is not None:
+        needs = f"{counted(other.copies, 'copy', 'copies')} on {counted(other.instances, 'instance')}"
+        at = f"{other.requests_per_second_per_copy:.3g} requests/s a copy"
+        peak = f"up to {other.peak_requests_per_second:.3g}/s"
+        yield f"2nd Region   would take over {other.requests:,} requests, {peak}: {needs}, at {at}"
     yield f"Left out     {'; '.join(done.not_simulated)}"
+
+
+def schedule_lines(found: CheapestSchedule, spec: str, *, is_written: bool) -> Iterator[str]:
+    """Yield the cheapest schedule in at most 15 lines; `spec`: the arguments of the commands that come next."""
+    about = f"{counted(found.days, 'day')} of {found.traffic}, seed {found.seed}"
+    yield f"Cheapest schedule of {found.endpoint} in {found.environment}, simulated, not measured: {about}"
+    wanted = "every objective and the error rate" if found.share is None else f"{found.share:.2%} within the SLO"
+    yield f"Kept         {wanted}; {found.screened} schedules, {found.simulated} of them simulated in full"
+    rows = (("As it is ", found.current), ("Cheapest ", found.cheapest), ("Runner-up", found.runner_up))
+    for name, each in rows:
+        if each is not None:
+            cost, verdict = each.cost, "kept" if each.keeps_share else "missed"
+            causes = f"serving {usd(cost.serving_usd_per_day)}, starting {usd(cost.starting_usd_per_day)}"
+            causes = f"a day {causes}, idle {usd(cost.idle_usd_per_day)}"
+            within = f"{each.within_slo:.2%} within the SLO, {verdict}"
+            yield f"{name}    {usd(each.usd_per_month)} a month ({causes}); {within}; from {each.deployment} on"
+    for place, change in enumerate(found.changes):
+        before, after = (_value_words(value) for value in (change.before, change.after))
+        yield f"{'' if place else 'Changes':13}{change.field} {before} -> {after}: {change.because}"
+    if saved := found.cheapest.savings_plan_usd_per_month:
+        base = counted(found.cheapest.base_instances, "instance")
+        yield f"Base load    {base} all the time: a Savings Plan of 1 year saves {usd(saved)} a month, counted above"
+    if not found.changes:
+        yield "Next         nothing: no schedule that keeps it costs less than the spec as it is"
+    elif is_written:
+        yield f"Next         seatrial plan {spec} --write, then seatrial diff {spec}"
+    else:
+        yield "Next         the same command with --write puts it into the spec"
+
+
+def _value_words(value: JsonValue) -> str:
+    if isinstance(value, list):
+        return f"[{'; '.join(map(_value_words, value))}]"
+    if isinstance(value, dict):
+        return " ".join(f"{name} {inner}" for name, inner in value.items() if name not in {"name", "timezone"})
+    return "default" if value is None else f"{value}"
 
 
 def _worst_hour(simulation: Simulation) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,6 +14,10 @@ from seatrial.cli.support.specs import spec_files
 from seatrial_base.errors import SpecError
 from seatrial_base.findings import Finding, Place
 from seatrial_lint.cli.run import FindingsFormat, problems_in
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
 
 def validate_command(
@@ -59,6 +63,7 @@ def validate_command(
                     notes.extend(replace(each, severity="note") for each in router_findings(loaded))
                     for ending in ended_reservations(loaded, datetime.now(UTC)):
                         (problems if ending.severity == "error" else notes).append(ending)
+        warnings |= dict.fromkeys(_orphans(files))
         if output_format == "text":
             typer.echo("".join(f"{text}\n" for text in warnings), nl=False, err=True)
         else:
@@ -67,6 +72,17 @@ def validate_command(
             raise SpecError(dict.fromkeys(problems))
         for spec in files:
             typer.echo(f"{spec.as_posix()}: valid", err=output_format != "text")
+
+
+def _orphans(specs: Sequence[Path]) -> Iterator[str]:
+    """Yield a warning for each lock beside the specs that belongs to none."""
+    from seatrial.specs.spec_files import lock_path
+
+    for folder in dict.fromkeys(spec.parent for spec in specs):
+        locks = {lock_path(spec) for spec in folder.glob("*.yaml")}
+        for lock in sorted({*folder.glob("*.lock.json")} - locks):
+            message = "no spec has this lock: what is deployed of it stays; destroy its stacks, and remove it"
+            yield f"{lock.as_posix()}: warning: SEA417: {message}"
 
 
 def _note(warning: str) -> Finding:

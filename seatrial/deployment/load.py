@@ -6,7 +6,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from seatrial.deployment.document import COMPONENT_SUFFIX, LONGEST_NAME, Deployment, products_stack, service_stack
+from seatrial.deployment.document import (
+    COMPONENT_SUFFIX,
+    LONGEST_NAME,
+    Deployment,
+    products_stack,
+    service_stack,
+    stack_name,
+)
 from seatrial.deployment.evidence import locked_evidence_problems
 from seatrial.deployment.guests import packing_of, read_guests
 from seatrial.deployment.optimization_job import job_of
@@ -51,15 +58,36 @@ def load_deployments(
         templates: Folder of serving templates that override ours file by file; default: none.
 
     Raises:
-        SpecError: With every problem of every spec, environment and lock; SEA404 when there is no spec.
+        SpecError: With every problem of every spec, environment and lock where no endpoint is right; SEA108, SEA128
+            and the like for endpoints that collide; SEA404 when there is no spec.
     """
     loaded = _load(
         _specs(endpoints, endpoint), environments, environment, by_name=endpoint is not None, templates=templates
     )
-    if loaded.problems:
+    if loaded.broken and not (loaded.deployments or loaded.awaiting):
         # One of an environment concerns every spec, and is reported once.
-        raise SpecError(dict.fromkeys(loaded.problems))
-    return LockedDeployments(loaded.deployments, tuple(_awaiting(loaded.awaiting)), _environments(loaded.awaiting))
+        raise SpecError(dict.fromkeys(problem for each in loaded.broken for problem in each.problems))
+    return LockedDeployments(
+        tuple(loaded.deployments.values()),
+        tuple(_awaiting(loaded.awaiting)),
+        _environments(loaded.awaiting),
+        loaded.broken,
+        tuple(loaded.deployments),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenEndpoint:
+    """An endpoint that can't be synthesized in an environment, and why; the others can be."""
+
+    environment: str
+    name: str
+    problems: tuple[Finding, ...]
+
+    @property
+    def stack_name(self) -> str:
+        """The name that its stack has, or would have."""
+        return stack_name(self.environment, self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +98,15 @@ class LockedDeployments:
         deployments: By environment, then by file name.
         left_out: One line for each environment in which something is left out, and why.
         awaiting: The environments in which endpoints await a promotion.
+        broken: What is locked and can't be synthesized.
+        files: The specs of the deployments of one environment, in their order.
     """
 
     deployments: tuple[Deployment, ...]
     left_out: tuple[str, ...]
     awaiting: tuple[EnvironmentSpec, ...] = ()
+    broken: tuple[BrokenEndpoint, ...] = ()
+    files: tuple[Path, ...] = ()
 
 
 def find_deployments(
@@ -83,13 +115,17 @@ def find_deployments(
     """Load what is locked in every environment; the embedded AWS is none of them, since it must be selected by name.
 
     Raises:
-        SpecError: With every problem of every environment; SEA404 when there is none.
+        SpecError: With every problem where no endpoint is right, where environments are wrong or endpoints collide;
+            SEA404 when nothing is locked.
     """
-    locks, problems = _locks(_specs(endpoints, endpoint))
+    names = environment_names(environments)
+    locks = _locks(_specs(endpoints, endpoint), names)
+    problems: list[Finding] = []
     deployments: list[Deployment] = []
+    broken: list[BrokenEndpoint] = []
     left_out: list[str] = []
     awaiting: list[LoadedSpec] = []
-    for name in environment_names(environments):
+    for name in names:
         try:
             place = load_environment(environments, name)
         except SeatrialError as error:
@@ -103,17 +139,17 @@ def find_deployments(
         # Where a promotion is required, a missing lock is no choice of the owner: it awaits one, and is reported.
         locked = [file for file, known in locks.items() if name in known or required]
         there = _load(locked, environments, name, templates=templates)
-        deployments += there.deployments
-        problems += there.problems
+        deployments += there.deployments.values()
+        broken += there.broken
         awaiting += there.awaiting
         left_out += _awaiting(there.awaiting)
         left_out += _unlocked(name, [file for file in locks if file not in locked])
-    if problems:
-        raise SpecError(dict.fromkeys(problems))
+    if problems or (broken and not (deployments or awaiting)):
+        raise SpecError(dict.fromkeys([*problems, *(problem for each in broken for problem in each.problems)]))
     if not deployments and not awaiting:
         hint = "; ".join(left_out) or f"no environment in {environments.as_posix()}"
         raise SpecError.of("SEA404", "no endpoint has a lock in any environment", where=endpoints.as_posix(), hint=hint)
-    return LockedDeployments(tuple(deployments), tuple(left_out), _environments(awaiting))
+    return LockedDeployments(tuple(deployments), tuple(left_out), _environments(awaiting), tuple(broken))
 
 
 def _awaiting(awaiting: Sequence[LoadedSpec]) -> Iterator[str]:
@@ -139,16 +175,15 @@ def _specs(endpoints: Path, endpoint: str | None) -> list[Path]:
     return files
 
 
-def _locks(files: Iterable[Path]) -> tuple[dict[Path, frozenset[str]], list[Finding]]:
-    """Return the environments that each spec is locked for, and what is wrong with the locks."""
+def _locks(files: Iterable[Path], names: Iterable[str]) -> dict[Path, frozenset[str]]:
+    """Return the environments that each spec is locked for; a lock that can't be read counts in every environment."""
     locks: dict[Path, frozenset[str]] = {}
-    problems: list[Finding] = []
     for file in files:
         try:
             locks[file] = locked_environments(file)
-        except SeatrialError as error:
-            problems += error.problems
-    return locks, problems
+        except SeatrialError:
+            locks[file] = frozenset(names)
+    return locks
 
 
 def _unlocked(environment: str, files: list[Path]) -> Iterator[str]:
@@ -160,20 +195,24 @@ def _unlocked(environment: str, files: list[Path]) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Loaded:
-    """Some endpoints in one environment, those that await a promotion, and everything that is wrong."""
+    """Some endpoints in one environment, those that await a promotion, and those that are wrong."""
 
-    deployments: tuple[Deployment, ...]
+    deployments: Mapping[Path, Deployment]
     awaiting: tuple[LoadedSpec, ...]
-    problems: tuple[Finding, ...]
+    broken: tuple[BrokenEndpoint, ...]
 
 
 def _load(
     files: Iterable[Path], environments: Path, environment: str, *, by_name: bool = False, templates: Path | None
 ) -> _Loaded:
-    """Load some endpoints for one environment; one that was selected by name can't await a promotion."""
+    """Load some endpoints for one environment; one that was selected by name can't await a promotion.
+
+    Raises:
+        SpecError: Endpoints have one name, or one is hosted by two: which of them is wrong only their owners know.
+    """
     deployments: dict[Path, Deployment] = {}
     awaiting: list[LoadedSpec] = []
-    problems: list[Finding] = []
+    broken: list[BrokenEndpoint] = []
     files = tuple(files)
     hosted = hosts(files[0].parent, environment) if files else {}
     hosting = {file for others in hosted.values() for file in others}
@@ -184,20 +223,23 @@ def _load(
         try:
             loaded = load_spec(file, environment, environments=environments)
         except SeatrialError as error:
-            problems += error.problems
+            broken.append(BrokenEndpoint(environment, file.stem, error.problems))
             continue
         if file.stem in hosted:
-            problems.append(_hosted_problem(loaded, hosted[file.stem]))
+            broken.append(
+                BrokenEndpoint(environment, loaded.endpoint.name, (_hosted_problem(loaded, hosted[file.stem]),))
+            )
             continue
         try:
             deployments[file] = deployment_of(loaded, templates=templates)
         except SeatrialError as error:
             if by_name or not awaits_promotion(error, loaded):
-                problems += error.problems
+                broken.append(BrokenEndpoint(environment, loaded.endpoint.name, error.problems))
             else:
                 awaiting.append(loaded)
-    problems += [*name_problems(deployments), *_hosted_twice(hosted, files)]
-    return _Loaded(tuple(deployments.values()), tuple(awaiting), tuple(problems))
+    if problems := [*name_problems(deployments), *_hosted_twice(hosted, files)]:
+        raise SpecError([*(problem for each in broken for problem in each.problems), *problems])
+    return _Loaded(deployments, tuple(awaiting), tuple(broken))
 
 
 def name_problems(deployments: Mapping[Path, Deployment]) -> Iterator[Finding]:

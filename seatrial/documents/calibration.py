@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Final
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
+from seatrial_base.errors import SpecError
+from seatrial_base.findings import Finding, Place
 from seatrial_base.frozen_model import FrozenModel
+from seatrial_load.documents.result import StartTime
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from seatrial.documents.prediction import Band
 
 Positive = Annotated[float, Field(gt=0)]
@@ -53,11 +59,13 @@ class CalibrationSource(FrozenModel):
     Attributes:
         file: Name of the trial's result or of the CSV, without its folder.
         engine_note: How a simulated or local engine announced itself; empty for a real endpoint and for a CSV.
+        start: How long a copy took to start, where the result of a trial says it.
     """
 
     file: str
     digest: str
     engine_note: str = ""
+    start: StartTime | None = None
 
 
 class EndpointCalibration(FrozenModel):
@@ -93,6 +101,24 @@ class EndpointCalibration(FrozenModel):
     def calibration(self) -> Calibration:
         """The factors, as the performance model takes them."""
         return Calibration(self.fixed, self.marginal)
+
+
+def read_calibration(document: Mapping[str, object] | None, where: str = "calibration") -> EndpointCalibration | None:
+    """Read an environment's entry of a calibration file; `None` when there is none.
+
+    Raises:
+        SpecError: SEA406, with every field that is wrong.
+    """
+    if document is None:
+        return None
+    try:
+        return EndpointCalibration.model_validate_json(json.dumps(document, default=dict), strict=True)
+    except ValidationError as error:
+        hint = "run `seatrial calibrate` again, or remove the environment's entry"
+        raise SpecError(
+            Finding("SEA406", Place.at(where, ".".join(map(str, problem["loc"]))), problem["msg"], hint)
+            for problem in error.errors(include_url=False)
+        ) from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date
 from typing import Annotated, Literal
 
-from pydantic import Field, StringConstraints
+from pydantic import Field, JsonValue, StringConstraints
 
 from seatrial_base.bounds import MOST_REQUESTS
 from seatrial_base.catalog.instances import Purchase
@@ -68,12 +68,34 @@ class ObjectiveShare(FrozenModel):
 
 
 class StartPart(FrozenModel):
-    """One part of the start of a copy; `further`: also of one more copy on an instance in service."""
+    """One part of the start of a copy; `further`: also of one more copy on an instance in service.
+
+    Attributes:
+        seconds: As measured; else a bound, slow on purpose, as the timeouts take it.
+        likely_s: The likely time, measured or published; `None` where none is known.
+    """
 
     part: str
     seconds: float
     further: bool
     source: str
+    likely_s: float | None = None
+    likely_source: str = ""
+
+
+class CopyStart(FrozenModel):
+    """The start of a planned copy.
+
+    Attributes:
+        totals: Until the first answer of a copy, from the load that needs it on.
+        shortcuts: What would shorten it, with the seconds that it saves.
+    """
+
+    parts: tuple[StartPart, ...]
+    totals: tuple[StartPart, ...]
+    shortcuts: tuple[StartPart, ...]
+    waits: str
+    warnings: tuple[str, ...]
 
 
 class SimulatedCost(FrozenModel):
@@ -109,6 +131,20 @@ class Minutes(FrozenModel):
     instances: tuple[int, ...]
 
 
+class SecondRegion(FrozenModel):
+    """What another Region would take over: every refused or late request, by copies that keep the SLO at their target.
+
+    Attributes:
+        peak_requests_per_second: Of the worst minute; `copies` and `instances` are those that it needs there.
+    """
+
+    requests: int
+    peak_requests_per_second: float
+    requests_per_second_per_copy: float
+    copies: int
+    instances: int
+
+
 class Simulation(FrozenModel):
     """What an endpoint would do under traffic over time: simulated, not measured.
 
@@ -116,10 +152,13 @@ class Simulation(FrozenModel):
         starts_at: First minute, ISO 8601 with the offset of its time zone.
         seed: Of the random arrivals: equal inputs and seeds give equal results.
         refused_full: Refused as every copy had as many as it takes.
+        quota_instances: Most instances that were allowed to run; `None` where no quota was given.
+        copies_over_quota: Most copies at once that scaling wanted and the quota had no room for.
         waited: Share of the answered requests that waited for a place in a batch.
         within_slo: Share of all requests that were answered within the highest percentile's bound of each latency.
         meets_slo: Whether every objective was met, that of errors included; `None` where the SLO bounds no latency.
         cost: `None` where the plan has no price.
+        second_region: `None` where no request was refused or late.
         not_simulated: What is left out, full sentences.
     """
 
@@ -141,8 +180,70 @@ class Simulation(FrozenModel):
     objectives: tuple[ObjectiveShare, ...]
     output_tok_s: float
     mean_instances: float
+    quota_instances: int | None = None
+    copies_over_quota: int = 0
     starts: tuple[StartPart, ...]
     cost: SimulatedCost | None
+    second_region: SecondRegion | None = None
     not_simulated: tuple[str, ...]
     events: tuple[ScalingEvent, ...]
     minutes: Minutes
+
+
+class ScheduleChange(FrozenModel):
+    """A field of the spec that another schedule sets; `because` says what setting it alone saves or prevents."""
+
+    field: str
+    before: JsonValue
+    after: JsonValue
+    because: str
+
+
+class SimulatedSchedule(FrozenModel):
+    """A way to scale that was simulated in full.
+
+    Attributes:
+        fields: What it sets in the spec, by the dotted name of each field; empty for the spec as it is.
+        within_slo: Share of all requests that were answered within the SLO.
+        keeps_share: Whether that is enough.
+        usd_per_month: With a Savings Plan for its base load, where that is cheaper.
+        base_instances: Instances that ran all the time.
+        savings_plan_usd_per_month: What a Savings Plan of one year for these saves of it; 0 where no price is known.
+    """
+
+    deployment: str
+    fields: dict[str, JsonValue]
+    within_slo: float
+    refused: int
+    keeps_share: bool
+    usd_per_month: float
+    base_instances: int
+    savings_plan_usd_per_month: float
+    cost: SimulatedCost
+
+
+class CheapestSchedule(FrozenModel):
+    """The cheapest way to scale that was found to keep a share of the requests within the SLO: simulated, not measured.
+
+    Attributes:
+        share: Share of all requests that must be within the SLO; `None`: every objective and the error rate.
+        screened: Schedules whose days a fluid model went through.
+        simulated: Those of them that were simulated in full.
+        changes: What the cheapest changes in the spec, each with its reason; empty where that is the spec as it is.
+        runner_up: The next cheapest that keeps the share; `None` where no other was found.
+    """
+
+    schema_version: str = "1"
+    simulated_only: Literal[True] = True
+    endpoint: str
+    environment: str
+    traffic: str
+    days: int
+    seed: int
+    share: float | None
+    screened: int
+    simulated: int
+    current: SimulatedSchedule
+    cheapest: SimulatedSchedule
+    runner_up: SimulatedSchedule | None
+    changes: tuple[ScheduleChange, ...]

@@ -172,21 +172,33 @@ def deploy_command_of(
     if root is None:
         hint = "keep the spec below the folder of the CDK app (`seatrial init` writes one)"
         raise SpecError.of("SEA450", "no cdk.json in its folder or above", where=spec.as_posix(), hint=hint)
-    # The CLI next to this interpreter goes first: another on PATH may be of another project and version.
-    own = Path(sys.executable).parent / "cdk"
-    cdk = own if own.is_file() else shutil.which("cdk")
-    if cdk is None:
-        hint = "install it: npm install --global aws-cdk"
-        raise SpecError.of("SEA603", "the CDK CLI is not installed", where="cdk", hint=hint)
     context = {"environment": deployment.environment.name, "endpoint": spec.stem}
     for name, folder in (("endpoints", spec.parent), ("environments", environments)):
         # The app's own default needs no context, so the command stays what the user would type.
         if follow_links(folder) != follow_links(root / name):
             context[name] = f"{follow_links(folder)}"
     options = [word for name, value in context.items() for word in ("-c", f"{name}={value}")]
-    # What the user gives replaces ours: no option is given twice.
-    ours = [word for option in _OURS if option[0] not in cdk_options for word in option]
-    return root, [f"{cdk}", "deploy", deployment.stack_name, *options, *ours, *cdk_options]
+    return root, [cdk_cli(), "deploy", deployment.stack_name, *options, *deploy_options(cdk_options)]
+
+
+def cdk_cli() -> str:
+    """Return the CDK CLI.
+
+    Raises:
+        SpecError: SEA603 when there is none.
+    """
+    # The one next to this interpreter goes first: another on PATH may be of another project and version.
+    own = Path(sys.executable).parent / "cdk"
+    cdk = own if own.is_file() else shutil.which("cdk")
+    if cdk is None:
+        hint = "install it: npm install --global aws-cdk"
+        raise SpecError.of("SEA603", "the CDK CLI is not installed", where="cdk", hint=hint)
+    return f"{cdk}"
+
+
+def deploy_options(given: Sequence[str]) -> list[str]:
+    """Return the options of `cdk deploy`: ours, unless one is given, then those that are."""
+    return [*(word for option in _OURS if option[0] not in given for word in option), *given]
 
 
 def run_cdk(command: Sequence[str], root: Path, tell: Tell, variables: Mapping[str, str] | None = None) -> int:

@@ -12,23 +12,20 @@ from collections import Counter, deque
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from heapq import heappop, heappush
-from math import exp, inf, log, sqrt
-from statistics import NormalDist
+from math import ceil, exp, inf, log, sqrt
+from statistics import NormalDist, fmean
 from typing import TYPE_CHECKING, Final, NamedTuple
-from zoneinfo import ZoneInfo
 
-from seatrial.documents.simulation import Minutes, ObjectiveShare, ScalingEvent, SimulatedCost, Simulation, StartPart
+from seatrial.documents.simulation import Minutes, ObjectiveShare, ScalingEvent, SecondRegion, SimulatedCost, Simulation
 from seatrial.operations.traffic import DRAWS, S_PER_DAY, answer_lengths, midnight_s
-from seatrial.specs.scaling import fire_times
+from seatrial.specs.scaling import limits_over
 from seatrial.specs.spec_files import hosts
-from seatrial_base import bounds
 from seatrial_base.autoscaling import (
     COPIES_COOLDOWN_FROM_ZERO_S,
     HIGH_PERIODS,
     IDLE_MINUTES,
-    LOW_PERIOD_S,
-    LOW_PERIODS,
     LOW_SHARE,
+    LOW_WINDOW_S,
     PREDEFINED,
     Bounds,
     LastActions,
@@ -37,12 +34,14 @@ from seatrial_base.autoscaling import (
     wanted_change,
 )
 from seatrial_base.errors import SpecError
-from seatrial_base.units import MS_PER_S, S_PER_HOUR, S_PER_MINUTE, gib
+from seatrial_base.findings import Finding, Place
+from seatrial_base.units import MS_PER_S, S_PER_HOUR, S_PER_MINUTE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from seatrial.documents.plan import CurvePoint, Plan
+    from seatrial.documents.simulation import StartPart
     from seatrial.operations.traffic import TrafficSource
     from seatrial.specs.load import LoadedSpec
     from seatrial.specs.scaling import ScalingSpec
@@ -51,16 +50,14 @@ if TYPE_CHECKING:
 
 HOURS_PER_MONTH: Final = 730  # AWS's own month (AWS Pricing Calculator)
 PERIOD_S: Final = PREDEFINED["SageMakerInferenceComponentConcurrentRequestsPerCopyHighResolution"][3]
-_WINDOW_S: Final = LOW_PERIODS * LOW_PERIOD_S
 # Added to what is in flight on a copy that gets no more requests: more than any copy takes.
 _CLOSED: Final = 1 << 40
 _P95: Final = NormalDist().inv_cdf(0.95)
 _NOT_SIMULATED: Final = (
     "answers that speed up or slow down while they go on: each takes as long as the curve says when it begins",
-    "the lengths of recorded prompts: they are those of the spec's workload",
-    "routing but by the fewest requests outstanding, and what a prefix cache gains by it",
-    "lack of capacity, failed starts, updates, trials, clients that give up or try again, `max_queued_tokens`",
-    "`consolidation`, caches of weights and images, compilation at the start; costs beside instance hours",
+    "lack of capacity, failed starts, updates, trials, clients that give up or try again",
+    "the 1 to 2 minutes that metrics and Application Auto Scaling usually take beside their periods",
+    "caches of weights and images; costs beside instance hours",
 )
 
 Answer = tuple[float, int, float]
@@ -99,16 +96,20 @@ class CopyService:
 
 @dataclass(slots=True)
 class CopyFleet:
-    """Copies behind a router that sends each request to the one with the fewest outstanding.
+    """Copies behind a router that sends each request to the one with the fewest outstanding, or to any.
 
     Attributes:
+        chance: Draws from 0 to 1 by which requests go to any copy; `None` by the fewest outstanding.
         loads: Requests outstanding on each copy; far more where it is closed.
+        outstanding: Those in flight and waiting on the copies in service.
         missed: Answers by the objectives that they miss.
     """
 
     service: CopyService
+    chance: Callable[[], float] | None = None
     loads: list[int] = field(default_factory=lambda: [_CLOSED])
     missed: list[int] = field(init=False)
+    outstanding: int = 0
     refused_full: int = 0
     refused_without_copy: int = 0
     wait_s: float = 0.0
@@ -116,6 +117,7 @@ class CopyFleet:
     _waiting: list[deque[tuple[float, int]]] = field(default_factory=lambda: [deque()])
     _ends: list[tuple[float, int]] = field(default_factory=list)
     _rows: list[Sequence[Answer]] = field(init=False)
+    _peak: int = 0
 
     def __post_init__(self) -> None:
         self.missed = [0] * (1 << len(self.service.objectives))
@@ -132,36 +134,49 @@ class CopyFleet:
 
     def close(self, place: int) -> None:
         """Let a copy get no more requests; it answers those that it has."""
+        self.outstanding -= self.loads[place]
+        self._peak = self.outstanding
         self.loads[place] += _CLOSED
 
-    @property
-    def outstanding(self) -> int:
-        """Requests in flight and waiting on the copies in service."""
-        return sum(load for load in self.loads if load < _CLOSED)
+    def take_peak(self) -> int:
+        """Return the most that was outstanding since the last call, as the Maximum of its metric is."""
+        peak, self._peak = self._peak, self.outstanding
+        return peak
 
     def serve(self, times: Sequence[float], kinds: Sequence[int]) -> None:
         """Take requests as they come; each is answered, waits or is refused."""
         # One step is a request: attributes would double its time.
         loads, ends, waiting, rows, missed = self.loads, self._ends, self._waiting, self._rows, self.missed
         slots, most = self.service.slots, self.service.slots + self.service.queue
+        # Copies come and go between the calls alone. At random, a request that meets a full copy is refused.
+        open_ = [place for place, load in enumerate(loads) if load < _CLOSED]
+        chance = self.chance if open_ else None
         for at, kind in zip(times, kinds, strict=True):
             if ends and ends[0][0] <= at:
                 self.settle(at)
-            outstanding = min(loads)
-            place = loads.index(outstanding)
+            if chance is None:
+                outstanding = min(loads)
+                place = loads.index(outstanding)
+            else:
+                place = open_[int(chance() * len(open_))]
+                outstanding = loads[place]
             running = outstanding + 1
+            if running > most:
+                if outstanding < _CLOSED:
+                    self.refused_full += 1
+                else:
+                    self.refused_without_copy += 1
+                continue
+            loads[place] = running
+            self.outstanding += 1
+            if self.outstanding > self._peak:  # noqa: PLR1730 (a call for each request)
+                self._peak = self.outstanding
             if running <= slots:
-                loads[place] = running
                 last_s, misses, _ = (rows[running] or self._row(running))[kind]
                 missed[misses] += 1
                 heappush(ends, (at + last_s, place))
-            elif running <= most:
-                loads[place] = running
-                waiting[place].append((at, kind))
-            elif outstanding < _CLOSED:
-                self.refused_full += 1
             else:
-                self.refused_without_copy += 1
+                waiting[place].append((at, kind))
 
     def settle(self, until_s: float) -> None:
         """End the answers that end until then; what waited for them begins."""
@@ -169,6 +184,8 @@ class CopyFleet:
         while ends and ends[0][0] <= until_s:
             end_s, place = heappop(ends)
             loads[place] -= 1
+            if loads[place] < _CLOSED:
+                self.outstanding -= 1
             if waiting[place]:
                 at, kind = waiting[place].popleft()
                 last_s, misses, first_s = self._row(self.service.slots)[kind]
@@ -184,8 +201,12 @@ class CopyFleet:
         return self._rows[running]
 
 
-def planned_service(plan: Plan, lengths: Sequence[float], objectives: tuple[BoundedLatency, ...]) -> CopyService:
+def planned_service(
+    plan: Plan, lengths: Sequence[float], objectives: tuple[BoundedLatency, ...], prompts_s: Sequence[float] = ()
+) -> CopyService:
     """Return how a planned copy answers: by the levels of its curve, evenly between them.
+
+    `prompts_s`: by how much the work on each draw's prompt exceeds that of the mean prompt; part of its TTFT.
 
     Above the batch limit TPOT is that of a full batch; TTFT of such a level holds its queue, which is simulated here.
     """
@@ -193,6 +214,7 @@ def planned_service(plan: Plan, lengths: Sequence[float], objectives: tuple[Boun
     within = [point for point in plan.curve if point.concurrency <= slots] or [plan.curve[0]]
     full = next((point for point in plan.curve if point.concurrency > slots), within[-1])
     normal = [NormalDist().inv_cdf((place + 0.5) / DRAWS) for place in range(DRAWS)]
+    more = prompts_s or [0.0] * DRAWS
     first_z, token_z = (random.Random(name).sample(normal, DRAWS) for name in ("ttft", "tpot"))  # noqa: S311 (repeated)
 
     def between(points: Sequence[CurvePoint], running: int, value: Callable[[CurvePoint], float]) -> float:
@@ -209,8 +231,8 @@ def planned_service(plan: Plan, lengths: Sequence[float], objectives: tuple[Boun
         first_width = between(within, running, lambda point: _width(point.ttft_ms, point.ttft_p95_ms))
         token_width = between([*within, full], running, lambda point: _width(point.tpot_ms, point.tpot_p95_ms))
         made: list[Answer] = []
-        for tokens, first, token in zip(lengths, first_z, token_z, strict=True):
-            first_s = first_mean_s * exp(first_width * first - first_width**2 / 2)
+        for tokens, first, token, more_s in zip(lengths, first_z, token_z, more, strict=True):
+            first_s = max(first_mean_s + more_s, 0.0) * exp(first_width * first - first_width**2 / 2)
             token_s = token_mean_s * exp(token_width * token - token_width**2 / 2)
             last_s = first_s + token_s * (tokens - 1)
             made.append((last_s, service.missed(ttft_ms=first_s, tpot_ms=token_s, e2e_latency_ms=last_s), first_s))
@@ -240,7 +262,7 @@ class _Instance:
 
 @dataclass(slots=True)
 class _Instances:
-    """The instances with their copies; `spent_s` are the seconds that they serve, start and idle."""
+    """The instances with their copies; `spent_s` they serve, start and idle, `lacking` copies had at most no room."""
 
     fleet: CopyFleet
     per_instance: int
@@ -250,6 +272,7 @@ class _Instances:
     copy_s: float
     idle_s: float
     most_at_once: int | None
+    lacking: int = 0
     every: list[_Instance] = field(default_factory=list)
     spent_s: Counter[str] = field(default_factory=lambda: Counter(serving=0, starting=0, idle=0))
 
@@ -260,9 +283,10 @@ class _Instances:
     def add(self, count: int, now_s: float) -> float:
         """Start copies; return when the last of them serves. Without room for one more instance, fewer start."""
         last_s = now_s
-        for _ in range(count):
+        for started in range(count):
             roomy = [each for each in self.every if each.copies < self.per_instance]
             if not roomy and len(self.every) == self.most:
+                self.lacking = max(self.lacking, count - started)
                 break
             if not roomy:
                 self.every.append(_Instance(now_s + self.instance_s, now_s))
@@ -294,15 +318,15 @@ class _Instances:
 
 @dataclass(slots=True)
 class _Scaling:
-    """Application Auto Scaling of one endpoint; `schedule` has seconds, fewest and most copies, where they are set."""
+    """Application Auto Scaling of one endpoint; `schedule` has seconds, fewest and most copies from then on."""
 
     scaling: ScalingSpec
     policy: PolicyReading
     current: int
-    schedule: list[tuple[float, int | None, int | None]]
+    schedule: deque[tuple[float, int, int]]
     last: LastActions = field(default_factory=LastActions)
     busy_until_s: float = -inf
-    samples: deque[float | None] = field(default_factory=lambda: deque(maxlen=_WINDOW_S // PERIOD_S))
+    samples: deque[float | None] = field(default_factory=lambda: deque(maxlen=LOW_WINDOW_S // PERIOD_S))
     limits: Bounds = field(init=False)
 
     def __post_init__(self) -> None:
@@ -315,9 +339,8 @@ class _Scaling:
         """
         self.samples.append(per_copy)
         while self.schedule and self.schedule[0][0] <= now_s:
-            _, least, most = self.schedule.pop(0)
-            least, most = self.limits.least if least is None else least, self.limits.most if most is None else most
-            self.limits = Bounds(least=least, most=most) if least <= most else self.limits
+            _, least, most = self.schedule.popleft()
+            self.limits = Bounds(least=least, most=most)
         if now_s < self.busy_until_s:
             return None
         # What a period measured before the last change is about another number of copies.
@@ -327,46 +350,63 @@ class _Scaling:
         return wanted_change(self.current, self.limits, readings, self.last, now_s, steps=steps)
 
     def _reading(self, now_s: float) -> PolicyReading:
-        begun_s = (now_s - back * PERIOD_S for back in range(1, len(self.samples) + 1))
+        last = self.samples[-1]
+        may_go_in = self.current > self.limits.least and len(self.samples) == self.samples.maxlen
+        # In most periods neither alarm changes anything, and no look at all of the samples is needed to know it.
+        is_low = last is not None and last < LOW_SHARE * self.policy.target
+        if last is not None and last <= self.policy.target and not (may_go_in and is_low):
+            return self.policy
+        begun_s, since_s = (now_s - back * PERIOD_S for back in range(1, len(self.samples) + 1)), self.last.any_s
         seen = zip(reversed(self.samples), begun_s, strict=True)
-        fresh = [sample for sample, at in seen if sample is not None and at >= self.last.any_s]
+        fresh = [sample for sample, at in seen if sample is not None and at >= since_s]
         is_high = len(fresh) >= HIGH_PERIODS and min(fresh[:HIGH_PERIODS]) > self.policy.target
-        is_whole = not now_s % LOW_PERIOD_S and len(self.samples) == self.samples.maxlen
-        is_whole = is_whole and now_s - _WINDOW_S >= self.last.out_s
+        is_whole = len(self.samples) == self.samples.maxlen and now_s - LOW_WINDOW_S >= self.last.out_s
         is_low = is_whole and all(each is not None and each < LOW_SHARE * self.policy.target for each in self.samples)
         return replace(self.policy, high=fresh[0] if is_high else None, low=max(fresh) if is_low and fresh else None)
 
 
-def start_parts(
-    plan: Plan, loaded: LoadedSpec, *, instance_s: float | None = None, copy_s: float | None = None
-) -> tuple[StartPart, ...]:
-    """Return what the start of a copy takes, part by part, each with its source.
-
-    Measured seconds replace assumptions: `instance_s` until an instance has its image, `copy_s` from there on.
-    """
-    size = plan.memory.weights_bytes * plan.tensor_parallel_degree.value
-    home, speed = ("the hub", bounds.HUB_BYTES_S) if loaded.endpoint.model.hub_id else ("S3", bounds.S3_BYTES_S)
-    once: dict[str, float] = {"instance": bounds.INSTANCE_START_S, "image pull": bounds.IMAGE_PULL_S}
-    each: dict[str, float] = {f"weights from {home}, {gib(size)}": size / speed}
-    each |= {"weights into accelerators": size / bounds.LOAD_BYTES_S, "engine": bounds.ENGINE_START_S}
-    parts: list[StartPart] = []
-    for name, given_s, assumed in (("instance", instance_s, once), ("copy", copy_s, each)):
-        source = "assumed, slow on purpose" if given_s is None else f"--{name}-start-s"
-        for part, seconds in (assumed if given_s is None else {name: given_s}).items():
-            parts.append(StartPart(part=part, seconds=round(seconds, 1), further=name == "copy", source=source))
-    return tuple(parts)
-
-
 def simulate_days(
-    loaded: LoadedSpec, plan: Plan, traffic: TrafficSource, *, days: int, seed: int, starts: tuple[StartPart, ...]
+    loaded: LoadedSpec,
+    plan: Plan,
+    traffic: TrafficSource,
+    *,
+    days: int,
+    seed: int,
+    starts: tuple[StartPart, ...],
+    prompts_s: Sequence[float] = (),
+    quota: int | None = None,
 ) -> Simulation:
     """Simulate a planned endpoint under traffic, from a midnight on, with the planned copies in service.
 
+    `prompts_s`: as `planned_service` takes them; `quota`: the most instances that the account may have.
+
     Raises:
-        SpecError: SEA564, the endpoint is of a kind that is not simulated, with every reason.
+        SpecError: SEA564, a kind that is not simulated; SEA574, a quota below the plan's instances. With every reason.
     """
-    _check_kind(loaded)
-    scaling = loaded.endpoint.scaling
+    _check_kind(loaded, plan, quota)
+    run = begin_run(loaded, plan, traffic, days, starts, prompts_s=prompts_s, quota=quota, seed=seed)
+    for number, (times, kinds) in enumerate(traffic.minutes(days, seed)):
+        run.pass_minute(number * S_PER_MINUTE, times, kinds)
+    run.fleet.settle(inf)
+    run.take_missed()
+    left_out = tuple(_left_out(loaded, plan, has_prompts=bool(prompts_s)))
+    inputs = {"days": days, "seed": seed, "starts": starts, "quota_instances": quota, "not_simulated": left_out}
+    return _result(run, loaded, plan, traffic, inputs)
+
+
+def begin_run(
+    loaded: LoadedSpec,
+    plan: Plan,
+    traffic: TrafficSource,
+    days: int,
+    starts: tuple[StartPart, ...],
+    *,
+    prompts_s: Sequence[float] = (),
+    quota: int | None = None,
+    seed: int = 1,
+) -> _Run:
+    """Return a run before its first minute, with the planned copies in service and the scaling of those days."""
+    scaling, hosting = loaded.endpoint.scaling, loaded.endpoint.hosting
     objectives = tuple(
         BoundedLatency(f"slo.{metric}.{name}", metric, float(name.removeprefix("p")) / 100, bound)
         for metric in ("ttft_ms", "tpot_ms", "e2e_latency_ms")
@@ -374,14 +414,15 @@ def simulate_days(
         if bound is not None
     )
     lengths = traffic.lengths or answer_lengths(loaded.lengths.output)
-    fleet = CopyFleet(planned_service(plan, lengths, objectives))
+    chance = random.Random(f"router {seed}").random if hosting.routing.strategy == "random" else None  # noqa: S311 (repeated)
+    fleet = CopyFleet(planned_service(plan, lengths, objectives, prompts_s), chance)
     is_variant, release = plan.hosting_kind is not None, scaling.instance_scale_in
     instances = _Instances(
         fleet,
         per_instance=plan.copies_per_instance.value,
         # As it is deployed: the instances that the plan starts with stay, unless scaling goes to zero.
         least=0 if is_variant or scaling.goes_to_zero else plan.instance_count.value,
-        most=plan.max_instances,
+        most=plan.max_instances if quota is None else min(quota, plan.max_instances),
         instance_s=sum(part.seconds for part in starts if not part.further),
         copy_s=sum(part.seconds for part in starts if part.further),
         idle_s=0 if is_variant else (release.cooldown_minutes or IDLE_MINUTES) * S_PER_MINUTE,
@@ -389,7 +430,7 @@ def simulate_days(
     )
     instances.add(plan.copy_count.value, -inf)
     instances.pass_period(0.0)
-    schedule = sorted(_schedule(scaling, traffic, days), key=lambda action: action[0])
+    begin = datetime.fromtimestamp(midnight_s(traffic.start, traffic.zone), traffic.zone)
     policy = PolicyReading(
         policy="concurrency-per-copy",
         target=plan.target_concurrency_per_copy.value,
@@ -397,27 +438,41 @@ def simulate_days(
         in_cooldown_s=scaling.scale_in_cooldown_s,
         scales_in=not scaling.scale_in_protection,
     )
-    control = _Scaling(scaling, policy, plan.copy_count.value, schedule)
-    run = _Run(fleet, instances, None if scaling.is_fixed else control, lengths)
-    for number, (times, kinds) in enumerate(traffic.minutes(days, seed)):
-        run.pass_minute(number * S_PER_MINUTE, times, kinds)
-    fleet.settle(inf)
-    run.take_missed()
-    return _result(run, loaded, plan, traffic, {"days": days, "seed": seed, "starts": starts})
+    control = _Scaling(scaling, policy, plan.copy_count.value, deque(limits_over(scaling, begin, days)))
+    return _Run(fleet, instances, None if scaling.is_fixed else control, lengths)
 
 
-def _check_kind(loaded: LoadedSpec) -> None:
+def _left_out(loaded: LoadedSpec, plan: Plan, *, has_prompts: bool) -> Iterator[str]:
+    hosting, release = loaded.endpoint.hosting, loaded.endpoint.scaling.instance_scale_in
+    are_placed = hosting.placement or release.strategy == "consolidation"
+    but = ", but for the work on each" if has_prompts else ""
+    yield from (*_NOT_SIMULATED, f"the lengths of recorded prompts{but}: they are those of the spec's workload")
+    special = (
+        (hosting.routing.strategy == "prefix_aware", "routing by prefix: requests go to the fewest outstanding"),
+        (plan.max_queued_tokens, "`max_queued_tokens`: requests are refused by their number alone"),
+        (are_placed and plan.copies_per_instance.value > 1, "`placement`, `consolidation`: instances fill one by one"),
+        (hosting.instance_pools, "other `instance_pools`: every instance is of the plan's type"),
+    )
+    yield from (text for is_so, text in special if is_so)
+
+
+def _check_kind(loaded: LoadedSpec, plan: Plan, quota: int | None) -> None:
     hosting, hint = loaded.endpoint.hosting, "simulate a real-time endpoint with one model"
     host = hosts(loaded.path.parent, loaded.environment.name).get(loaded.path.stem, ())
     reasons = (
         (("hosting", "asynchronous"), hosting.asynchronous, "an asynchronous endpoint is scaled by its queue"),
         (("hosting", "variants"), hosting.variants, "variants are scaled each by itself"),
+        (("hosting", "shadow"), hosting.shadow, "a shadow variant has instances of its own"),
         (("hosting", "more_models"), hosting.more_models, "models that share instances fill them together"),
         (("name",), host, f"the model runs on the instances of {', '.join(each.name for each in host)}"),
     )
     problems = [
         loaded.problem(path, "SEA564", f"{text}: not simulated", hint) for path, is_so, text in reasons if is_so
     ]
+    if quota is not None and quota < (planned := plan.instance_count.value):
+        message = f"a quota of {quota} is below the {planned} x {plan.instance_type.value} that the plan starts with"
+        hint = f"request at least {plan.max_instances}, which max_copies need; `seatrial preflight` reads the quota"
+        problems.append(Finding("SEA574", Place.at("command line", "--quota"), message, hint))
     if problems:
         raise SpecError(problems)
 
@@ -448,8 +503,7 @@ class _Run:
             fleet.serve(times[first:last], kinds[first:last])
             fleet.settle(now_s)
             self.instances.pass_period(now_s)
-            if self.control is not None:
-                self._scale(self.control, now_s, fleet.refused_without_copy if is_over else 0)
+            self.scale(now_s, fleet.take_peak(), fleet.refused_without_copy if is_over else 0)
             first = last
         refused = fleet.refused_without_copy + fleet.refused_full
         self.refused[0] += fleet.refused_without_copy
@@ -460,10 +514,11 @@ class _Run:
         for name, value in zip(self.counted, (*row, len(self.instances.every)), strict=True):
             self.counted[name].append(value)
 
-    def _scale(self, control: _Scaling, now_s: float, refused: int) -> None:
-        copies = self.instances.in_service
-        change = control.decide(now_s, self.fleet.outstanding / copies if copies else None, refused)
-        if change is None:
+    def scale(self, now_s: float, most: float, refused: int) -> None:
+        """Change the number of copies at the end of a period, by the most that was outstanding in it."""
+        control, copies = self.control, self.instances.in_service
+        change = None if control is None else control.decide(now_s, most / copies if copies else None, refused)
+        if control is None or change is None:
             return
         if change.desired > control.current:
             control.busy_until_s = self.instances.add(change.desired - control.current, now_s)
@@ -483,18 +538,6 @@ class _Run:
         late = sum(count for misses, count in enumerate(counts) if misses & strict)
         counts[:] = [0] * len(counts)
         return late
-
-
-def _schedule(
-    scaling: ScalingSpec, traffic: TrafficSource, days: int
-) -> Iterator[tuple[float, int | None, int | None]]:
-    begin_s = midnight_s(traffic.start, traffic.zone)
-    for each in scaling.schedules:
-        zone = ZoneInfo(each.timezone or "UTC")
-        # Where it is another day than in the traffic's zone, the last of these days ends later.
-        for at in fire_times(each.schedule, zone, datetime.fromtimestamp(begin_s, zone).date(), days + 1):
-            if 0 <= (after_s := at.timestamp() - begin_s) < days * S_PER_DAY:
-                yield after_s, each.min_copies, each.max_copies
 
 
 def _result(run: _Run, loaded: LoadedSpec, plan: Plan, traffic: TrafficSource, inputs: dict[str, object]) -> Simulation:
@@ -528,11 +571,29 @@ def _result(run: _Run, loaded: LoadedSpec, plan: Plan, traffic: TrafficSource, i
             "output_tok_s": run.tokens / seconds,
             "mean_instances": run.instances.spent_s.total() / seconds,
             "cost": _cost(run, plan, seconds / S_PER_DAY),
-            "not_simulated": _NOT_SIMULATED,
+            "second_region": _second_region(run, plan),
+            "copies_over_quota": run.instances.lacking if run.instances.most < plan.max_instances else 0,
             "events": tuple(run.events),
             "minutes": {name: tuple(values) for name, values in run.counted.items()},
         }
     )
+
+
+def copy_rate(service: CopyService, plan: Plan) -> float:
+    """Return the requests per second of a copy with the plan's target in flight, with which it keeps the SLO."""
+    level = max(1, min(round(plan.target_concurrency_per_copy.value), service.slots))
+    return level / fmean(last_s for last_s, _, _ in service.answers(level))
+
+
+def _second_region(run: _Run, plan: Plan) -> SecondRegion | None:
+    over = [sum(minute) for minute in zip(run.counted["refused"], run.counted["late"], strict=True)]
+    if not any(over):
+        return None
+    rate, peak = copy_rate(run.fleet.service, plan), max(over) / S_PER_MINUTE
+    fields = {"requests": sum(over), "peak_requests_per_second": peak, "requests_per_second_per_copy": rate}
+    copies = ceil(peak / rate)
+    instances = ceil(copies / plan.copies_per_instance.value)
+    return SecondRegion.model_validate({**fields, "copies": copies, "instances": instances})
 
 
 def _cost(run: _Run, plan: Plan, days: float) -> SimulatedCost | None:

@@ -10,8 +10,6 @@ from base64 import b64encode
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-import yaml
-
 from seatrial.account.reader import aws_failures
 from seatrial.account.trials import describe_stack
 from seatrial.deployment.document import service_stack
@@ -37,7 +35,6 @@ from seatrial.locks.lock_file import locked_document
 from seatrial.locks.locked_plan import provenance_problems, read_edited_plan, read_locked_plan
 from seatrial.operations.drift.trials import deployed_trial
 from seatrial.planner.existing import TriedCopy, promoted_plan
-from seatrial.specs.yaml_source import parse_source
 from seatrial_base.errors import BenchError, PlanError, RenderError, SpecError
 from seatrial_base.findings import Finding, Place
 from seatrial_load.slo.verdict import verdict_at
@@ -447,44 +444,3 @@ def signing_key(environment: EnvironmentSpec, cloudformation: CloudFormationClie
         name, lambda error: BenchError.of("SEA584", f"the key can't be read: {error}", where=name, hint=hint)
     ):
         return SigningKey(arn, b64encode(keys.get_public_key(KeyId=arn)["PublicKey"]).decode())
-
-
-def with_public_key(text: str, key: str, where: str) -> str:
-    """Return the text of an environment's file with one more key in `promotion.public_keys`; nothing else changes.
-
-    Raises:
-        SpecError: SEA584 when the file is written in a way that no key can be added to.
-    """
-    before, edited = parse_source(text, where).data, _inserted(text, key)
-    promotion = before.get("promotion")
-    written = promotion if isinstance(promotion, dict) else {}
-    known = written.get("public_keys")
-    keys = [*(known if isinstance(known, list) else ()), key]
-    wanted = {**before, "promotion": {**written, "public_keys": keys}}
-    if edited is None or parse_source(edited, where).data != wanted:
-        hint = f"add it by hand: promotion.public_keys: [{key}]"
-        raise SpecError.of("SEA584", "the key can't be added to this file", where=where, hint=hint)
-    return edited
-
-
-def _inserted(text: str, key: str) -> str | None:
-    promotion = _member(yaml.compose(text, Loader=yaml.SafeLoader), "promotion")
-    if not isinstance(promotion, yaml.MappingNode):
-        return None
-    keys = _member(promotion, "public_keys")
-    if isinstance(keys, yaml.SequenceNode) and not keys.flow_style:
-        at = keys.value[-1].end_mark.index
-        added = f"\n{' ' * keys.start_mark.column}- {key}"
-    elif isinstance(keys, yaml.SequenceNode):
-        at, added = keys.end_mark.index - 1, f"{', ' if keys.value else ''}{key}"
-    elif promotion.flow_style:
-        at, added = promotion.end_mark.index - 1, f", public_keys: [{key}]"
-    else:
-        indent = " " * promotion.start_mark.column
-        at, added = promotion.start_mark.index, f"public_keys:\n{indent}  - {key}\n{indent}"
-    return f"{text[:at]}{added}{text[at:]}"
-
-
-def _member(node: yaml.Node | None, name: str) -> yaml.Node | None:
-    pairs = node.value if isinstance(node, yaml.MappingNode) else ()
-    return next((value for key, value in pairs if key.value == name), None)

@@ -84,7 +84,7 @@ def synthesize(source: StackSource, folder: Path, context: Mapping[str, str] | N
         "environments": source.environments.as_posix(),
         **(context or {}),
     }
-    file = _stack_file(source.root, run_app(source.root, narrowed, folder), source.stack_name)
+    file = _stack_file(source.root, run_app(source.root, narrowed, folder, NO_VALIDATION), source.stack_name)
     return _read(file, source.environment)
 
 

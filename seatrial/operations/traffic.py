@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 from bisect import bisect_left
-from collections import Counter
+from collections import defaultdict
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, time, timedelta
 from itertools import cycle, islice, repeat
@@ -54,6 +54,8 @@ class TrafficSource:
     Attributes:
         name: The file.
         lengths: Tokens of the answer of each draw, ascending; empty where the spec's workload tells them.
+        prompts: Tokens of the prompt of each draw; empty where only the workload tells them, and of sessions, whose
+            prompts a prefix cache may hold.
         days: Whole days that it has of its own; a profile has a week.
         minutes: Yields the minutes of a number of days for a seed.
     """
@@ -64,6 +66,7 @@ class TrafficSource:
     days: int
     minutes: Callable[[int, int], Iterator[Minute]] = field(repr=False)
     lengths: tuple[float, ...] = field(default=(), repr=False)
+    prompts: tuple[float, ...] = field(default=(), repr=False)
 
 
 def read_traffic(path: Path, answer_s: Callable[[float], float]) -> TrafficSource:
@@ -85,6 +88,11 @@ def read_traffic(path: Path, answer_s: Callable[[float], float]) -> TrafficSourc
         problems += _contradictions(traffic, document)
     if problems or traffic is None:
         raise SpecError(problems)
+    return traffic_source(path.as_posix(), traffic)
+
+
+def traffic_source(name: str, traffic: Traffic) -> TrafficSource:
+    """Return the traffic that a document describes; what it counts comes at random within its period."""
     zone, counts, profile = ZoneInfo(traffic.timezone), traffic.counts, traffic.profile
 
     def rates(days: int) -> Iterator[float]:
@@ -93,7 +101,7 @@ def read_traffic(path: Path, answer_s: Callable[[float], float]) -> TrafficSourc
         return islice(cycle(_counted_rates(counts) if counts else ()), days * MINUTES_PER_DAY)
 
     own_days = DAYS_READ if counts is None else max(1, int(len(counts.requests) * counts.period_s // S_PER_DAY))
-    return TrafficSource(path.as_posix(), traffic.start, zone, own_days, lambda days, seed: _drawn(rates(days), seed))
+    return TrafficSource(name, traffic.start, zone, own_days, lambda days, seed: _drawn(rates(days), seed))
 
 
 def _contradictions(traffic: Traffic, document: Document) -> Iterator[Finding]:
@@ -163,12 +171,17 @@ def _recorded(path: Path, answer_s: Callable[[float], float]) -> TrafficSource:
     if not trace.due_s:
         message, hint = "the sessions of the recording have no times of their own", "write a `profile` of their rate"
         raise SpecError.of("SEA562", message, where=path.as_posix(), hint=hint)
-    ranked = sorted(trace.tokens_out)
-    lengths = tuple(float(ranked[(2 * place + 1) * len(ranked) // (2 * DRAWS)]) for place in range(DRAWS))
-    at_s = _turn_times(trace, answer_s)
-    order = sorted(range(len(at_s)), key=at_s.__getitem__)
-    times = [at_s[place] for place in order]
-    kinds = [min(bisect_left(lengths, trace.tokens_out[place]), DRAWS - 1) for place in order]
+    at_s, count = _turn_times(trace, answer_s), len(trace)
+    # A draw is the requests whose answers and prompts are of about its length; the middle one stands for all of them.
+    ranked = sorted(range(count), key=lambda row: (trace.tokens_out[row], trace.tokens_in[row]))
+    middle = [ranked[(2 * place + 1) * count // (2 * DRAWS)] for place in range(DRAWS)]
+    kind_of = [0] * count
+    for rank, row in enumerate(ranked):
+        kind_of[row] = (2 * rank + 1) * DRAWS // (2 * count)
+    lengths = tuple(float(trace.tokens_out[row]) for row in middle)
+    prompts = () if trace.waits else tuple(float(trace.tokens_in[row]) for row in middle)
+    order = sorted(range(count), key=at_s.__getitem__)
+    times, kinds = [at_s[row] for row in order], [kind_of[row] for row in order]
     own_days = max(1, math.ceil(times[-1] / S_PER_MINUTE / MINUTES_PER_DAY))
 
     def minutes(days: int, seed: int) -> Iterator[Minute]:  # noqa: ARG001 (what was recorded is not drawn)
@@ -178,7 +191,7 @@ def _recorded(path: Path, answer_s: Callable[[float], float]) -> TrafficSource:
             first, last = bisect_left(times, begin_s), bisect_left(times, begin_s + S_PER_MINUTE)
             yield [at + shift_s for at in times[first:last]], kinds[first:last]
 
-    return TrafficSource(path.as_posix(), Traffic().start, UTC, own_days, minutes, lengths)
+    return TrafficSource(path.as_posix(), Traffic().start, UTC, own_days, minutes, lengths, prompts)
 
 
 def _turn_times(trace: Trace, answer_s: Callable[[float], float]) -> list[float]:
@@ -211,19 +224,42 @@ def endpoint_traffic(client: CloudWatchClient, endpoints: SageMakerClient, endpo
         SpecError: SEA563, there is no such endpoint, or CloudWatch has no invocations of it.
     """
     end = datetime.combine(now.astimezone(UTC).date(), time(), UTC)
-    begin, period_s = end - timedelta(days=DAYS_READ), 300
-    counted: Counter[datetime] = Counter()
+    (counted,) = metric_sums(client, endpoints, endpoint, ("Invocations",), end, days=DAYS_READ, period_s=300)
+    source = f"CloudWatch, AWS/SageMaker Invocations of {endpoint}"
+    counts = TrafficCounts(period_s=300, requests=tuple(map(round, counted)), source=source)
+    return Traffic(start=end.date() - timedelta(days=DAYS_READ), counts=counts)
+
+
+def metric_sums(
+    client: CloudWatchClient,
+    endpoints: SageMakerClient,
+    endpoint: str,
+    metrics: Sequence[str],
+    end: datetime,
+    *,
+    days: int,
+    period_s: int,
+) -> list[list[float]]:
+    """Return the sum of each metric in each period of the days before a midnight, over what counts its invocations.
+
+    Raises:
+        BenchError: As `aws_failures`.
+        SpecError: SEA563, there is no such endpoint, or CloudWatch has none of the metrics.
+    """
+    begin = end - timedelta(days=days)
+    counted: defaultdict[tuple[str, datetime], float] = defaultdict(float)
     with aws_failures(endpoint, lambda error: _unread(endpoint, error_sentence(error))):
         queries: list[MetricDataQueryTypeDef] = [
             {
-                "Id": f"invocations{place}",
+                "Id": f"m{metrics.index(name)}_{place}",
                 "MetricStat": {
-                    "Metric": {"Namespace": "AWS/SageMaker", "MetricName": "Invocations", "Dimensions": dimensions},
+                    "Metric": {"Namespace": "AWS/SageMaker", "MetricName": name, "Dimensions": dimensions},
                     "Period": period_s,
                     "Stat": "Sum",
                 },
             }
             for place, dimensions in enumerate(_invoked(endpoints, endpoint))
+            for name in metrics
         ]
         pages = client.get_paginator("get_metric_data").paginate(
             MetricDataQueries=queries, StartTime=begin, EndTime=end
@@ -231,13 +267,11 @@ def endpoint_traffic(client: CloudWatchClient, endpoints: SageMakerClient, endpo
         for page in pages:
             for result in page["MetricDataResults"]:
                 for at, value in zip(result["Timestamps"], result["Values"], strict=True):
-                    counted[at] += round(value)
-    if not counted.total():
+                    counted[result["Id"].partition("_")[0], at] += value
+    if not any(counted.values()):
         raise _unread(endpoint, f"CloudWatch has no invocations of it since {begin.date()}")
-    periods = (begin + timedelta(seconds=period_s * place) for place in range(DAYS_READ * S_PER_DAY // period_s))
-    source = f"CloudWatch, AWS/SageMaker Invocations of {endpoint}"
-    counts = TrafficCounts(period_s=period_s, requests=tuple(counted[at] for at in periods), source=source)
-    return Traffic(start=begin.date(), counts=counts)
+    periods = [begin + timedelta(seconds=period_s * place) for place in range(days * S_PER_DAY // period_s)]
+    return [[counted[f"m{place}", at] for at in periods] for place in range(len(metrics))]
 
 
 def _invoked(endpoints: SageMakerClient, endpoint: str) -> list[list[DimensionTypeDef]]:

@@ -13,8 +13,6 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from pydantic import ValidationError
-
 from seatrial.documents.calibration import (
     Calibrated,
     Calibration,
@@ -23,6 +21,7 @@ from seatrial.documents.calibration import (
     EndpointCalibration,
     MeasuredPoint,
     Outlook,
+    read_calibration,
 )
 from seatrial.documents.prediction import Band
 from seatrial.locks.lock_file import changing_file, replace_file
@@ -45,7 +44,7 @@ from seatrial_load.documents.result import RandomArrivals
 from seatrial_load.slo.verdict import gate_rate_per_s
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Sequence
     from pathlib import Path
 
     from seatrial.documents.plan import Plan
@@ -415,24 +414,6 @@ def with_random_arrivals(result: TrialResult, plan: Plan, loaded: LoadedSpec) ->
     level = Levels(copy, trial_protocol(loaded.endpoint.trial), math.inf).at_rate(each)
     seen = made_of(RandomArrivals, level, rate_per_s=rate_per_s, apart=0.0, source="predicted")
     return replace(result, random_arrivals=seen)
-
-
-def read_calibration(document: Mapping[str, object] | None, where: str = "calibration") -> EndpointCalibration | None:
-    """Read an environment's entry of a calibration file; `None` when there is none.
-
-    Raises:
-        SpecError: SEA406, with every field that is wrong.
-    """
-    if document is None:
-        return None
-    try:
-        return EndpointCalibration.model_validate_json(json.dumps(document, default=dict), strict=True)
-    except ValidationError as error:
-        hint = "run `seatrial calibrate` again, or remove the environment's entry"
-        raise SpecError(
-            Finding("SEA406", Place.at(where, ".".join(map(str, problem["loc"]))), problem["msg"], hint)
-            for problem in error.errors(include_url=False)
-        ) from error
 
 
 def compare_points(copy: Copy, points: Sequence[MeasuredPoint], protocol: Protocol) -> tuple[Compared, ...]:

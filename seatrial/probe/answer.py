@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from seatrial.documents.calibration import CalibrationSource, MeasuredPoint
+from seatrial.documents.calibration import CalibrationSource, MeasuredPoint, read_calibration
 from seatrial.documents.plan import hardware_words
 from seatrial.planner.calibration import (
     calibrate_endpoint,
     measured_copy,
     model_name,
     points_of_trial,
-    read_calibration,
     usable,
 )
 from seatrial.planner.predict.simulation import outcome

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from seatrial.documents.calibration import Outlook
     from seatrial.documents.plan import Plan
+    from seatrial.documents.simulation import CopyStart
     from seatrial.quality.recipe_comparison import RecipeComparison
     from seatrial.quality.recipe_result import RecipeResult
     from seatrial_load.documents.result import TrialResult
@@ -39,7 +40,12 @@ class Report:
 
 
 def write_trial_report(
-    result: TrialResult, plan: Plan | None, folder: Path, *, outlook: Outlook | None = None
+    result: TrialResult,
+    plan: Plan | None,
+    folder: Path,
+    *,
+    outlook: Outlook | None = None,
+    start: CopyStart | None = None,
 ) -> Report:
     """Write `report.html`, `report.md` and `report.json` to a folder, over an earlier report if there is one.
 
@@ -52,8 +58,8 @@ def write_trial_report(
     report = Report(html=folder / "report.html", markdown=folder / "report.md", json=folder / "report.json")
     document = render_json(result)
     texts = {
-        report.html.name: render_html(result, plan, outlook, document=document),
-        report.markdown.name: redacted(render_markdown(result, plan)),
+        report.html.name: render_html(result, plan, outlook, document=document, start=start),
+        report.markdown.name: redacted(render_markdown(result, plan, start)),
         report.json.name: document,
     }
     try:

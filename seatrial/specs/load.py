@@ -32,6 +32,7 @@ from seatrial.specs.workload import (
     too_long_conversations,
     with_hit_rate,
 )
+from seatrial.specs.yaml_edit import with_values
 from seatrial.specs.yaml_source import (
     OVERRIDES,
     Document,
@@ -222,11 +223,20 @@ def with_recipe(loaded: LoadedSpec, recipe: Recipe) -> LoadedSpec:
         SpecError: With everything that contradicts the recipe in the spec, placed at the fields.
     """
     written: list[Yaml] = [entry.model_dump(mode="json", exclude_unset=True, exclude_none=True) for entry in recipe]
-    document = replace(loaded.document, data={**loaded.document.data, "optimization": written})
+    return with_fields(loaded, {("optimization",): written})
+
+
+def with_fields(loaded: LoadedSpec, fields: Mapping[tuple[str, ...], Yaml]) -> LoadedSpec:
+    """Return what is requested with other values of some fields, as if they were written so.
+
+    Raises:
+        SpecError: With everything in the spec that contradicts them, and every guard rail that they break.
+    """
+    document = replace(loaded.document, data=with_values(loaded.document.data, fields))
     endpoint = EndpointSpec.model_validate_json(json.dumps(document.data), strict=True)
     problems = list(contradictions(document))
     if not problems:
-        endpoint = expanded(endpoint)
+        endpoint = with_hit_rate(expanded(endpoint), loaded.dataset)
         problems = list(guard_rail_problems(endpoint, loaded.environment, document, loaded.place))
     if problems:
         raise SpecError(dict.fromkeys(problems))

@@ -8,8 +8,9 @@ import re
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta, tzinfo
+from functools import cache
 from typing import TYPE_CHECKING, Annotated, Literal
-from zoneinfo import available_timezones
+from zoneinfo import ZoneInfo, available_timezones
 
 from pydantic import Field, StringConstraints
 
@@ -107,6 +108,11 @@ class ScalingSpec(FrozenModel):
         return self.min_copies == self.max_copies and not self.schedules
 
 
+@cache
+def _timezones() -> frozenset[str]:
+    return frozenset(available_timezones())  # it opens a thousand files
+
+
 def _schedules(fields: Fields) -> Iterator[Finding]:
     """Yield schedules that AWS would refuse, that change nothing, or whose limits contradict those of scaling."""
     limits: dict[str, int] = {}
@@ -135,7 +141,7 @@ def _schedule(
     if isinstance(expression, str) and (wrong := expression_error(expression)) is not None:
         hint = "as in cron(0 20 * * ? *), rate(1 day) or at(2027-01-01T00:00:00)"
         yield document.problem((*path, "schedule"), "SEA123", f"{expression} {wrong}", hint)
-    known = available_timezones()
+    known = _timezones()
     # Where the system has no time zones and Python no tzdata, none is known: then nothing is refused.
     if isinstance(timezone, str) and known and timezone not in known:
         hint = "a name of the IANA time zone database, as Europe/Berlin"
@@ -316,6 +322,27 @@ def fire_times(expression: str, zone: tzinfo, first: date, days: int) -> Iterato
         for day in (first + timedelta(days=count) for count in range(days)):
             if day.month in months and day.year in years and _is_day(day, words[_DAY_OF_MONTH], words[_DAY_OF_WEEK]):
                 yield from (datetime.combine(day, time(hour, minute), zone) for hour in hours for minute in minutes)
+
+
+def limits_over(scaling: ScalingSpec, begin: datetime, days: int) -> Iterator[tuple[float, int, int]]:
+    """Yield the limits that hold from `begin` on, and those of each schedule that comes due within some days.
+
+    Each has its seconds from `begin`, the fewest and the most copies. Limits that contradict are refused and not made.
+    """
+    due: list[tuple[float, ScalingScheduleSpec]] = []
+    for each in scaling.schedules:
+        zone = ZoneInfo(each.timezone or "UTC")
+        # Where it is another day than at `begin`, the last of these days ends later.
+        times = fire_times(each.schedule, zone, begin.astimezone(zone).date(), days + 1)
+        after = ((at.timestamp() - begin.timestamp(), each) for at in times)
+        due += [(at_s, schedule) for at_s, schedule in after if 0 <= at_s < days * 86_400]
+    least, most = scaling.min_copies, scaling.max_copies
+    yield 0.0, least, most
+    for at_s, schedule in sorted(due, key=lambda one: one[0]):
+        fewest = least if schedule.min_copies is None else schedule.min_copies
+        highest = most if schedule.max_copies is None else schedule.max_copies
+        least, most = (fewest, highest) if fewest <= highest else (least, most)
+        yield at_s, least, most
 
 
 def _values(field: _Field, word: str) -> list[int]:

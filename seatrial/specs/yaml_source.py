@@ -414,7 +414,8 @@ def _bound_hint(detail: ErrorDetails, path: FieldPath) -> str:
     if path[:2] == ("model", "shape"):
         return SHAPE_HINTS.get(str(path[-1]), "")
     if path[-1:] == ("max_copies",) and detail["input"] == 0:
-        return "to scale to zero, set scaling.min_copies: 0"
+        where = "the schedule's min_copies" if "schedules" in path else "scaling.min_copies"
+        return f"to scale to zero, set {where}: 0; of 0 copies at most, none could ever answer"
     if context.get("le") == MOST_COPIES:
         return f"the limit is {MOST_COPIES:,} copies"
     return HINTS.get(str(context.get("pattern", "")), "")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from aws_cdk import CfnOutput, CfnParameter, Stack, Stage, Tags
+from aws_cdk import Annotations, CfnOutput, CfnParameter, Stack, Stage, Tags
 
 from seatrial.deployment import load
 from seatrial.deployment.document import products_stack
@@ -166,10 +166,15 @@ def define_stacks(app: App) -> None:
     With `pipeline`, the file of a pipeline's spec, the pipeline alone is defined; its stages have these stacks. With
     `destroy`, the name of a stack, it alone is, without a look at any spec: `cdk destroy` finds it whatever they say.
 
+    An endpoint that is wrong gets a stack that can't be deployed, with an error that the CDK CLI shows for whoever
+    selects it: the others go on.
+
     Raises:
-        SpecError: With everything that is wrong in every environment.
+        SpecError: With everything that is wrong, where no endpoint is right or one was named.
     """
     app.node.set_context("aws:cdk:disable-stack-trace", True)  # noqa: FBT003 (the context's value)
+    # In that report the error of one stack fails the app; the CDK CLI heeds it only where the stack is selected.
+    app.node.set_context("@aws-cdk/core:annotationsInValidationReport", False)  # noqa: FBT003 (the context's value)
     if pipeline := context_text(app, "pipeline"):
         _define_pipeline(app, Path(pipeline))
         return
@@ -180,14 +185,12 @@ def define_stacks(app: App) -> None:
             message = f"the context value `destroy` is {name!r}, not the name of one stack"
             raise SpecError.of("SEA404", message, hint="give one as `-c destroy=seatrial-ENV-NAME`; none is a pattern")
         place = load_environment(folders.environments, environment) if environment else None
-        # A template must have a resource: the CDK's metadata, which is nothing. A parameter without a value keeps
-        # `cdk deploy` from emptying the stack that is live: it would delete the endpoint without a question.
-        stack = Stack(app, name, env=stack_environment(place) if place else None, analytics_reporting=True)
-        CfnParameter(stack, "ForCdkDestroyAlone", description="Context `destroy` is for `cdk destroy`: leave it out")
+        _undeployable_stack(app, name, place, "Context `destroy` is for `cdk destroy`: leave it out")
         return
     has_products = endpoint is None and bool(product_files(folders.products))
     locked = _locked(folders, environment, endpoint, required=not has_products)
     services = add_stacks(app, locked.deployments, locked.awaiting)
+    _add_broken(app, locked.broken, folders.environments)
     if not has_products:
         return
     loaded = load_products(folders.products, folders.environments)
@@ -195,6 +198,31 @@ def define_stacks(app: App) -> None:
     if not (services or locked.deployments or offered):
         hint = "select one that offers products: -c environment=NAME"
         raise SpecError.of("SEA404", "no environment offers products", where=folders.products.as_posix(), hint=hint)
+
+
+def _undeployable_stack(app: App, name: str, place: EnvironmentSpec | None, reason: str) -> Stack:
+    """Return a stack that `cdk destroy` finds, and that `cdk deploy` refuses."""
+    # A template must have a resource: the CDK's metadata, which is nothing. A parameter without a value keeps
+    # `cdk deploy` from emptying the stack that is live: it would delete the endpoint without a question.
+    stack = Stack(app, name, env=stack_environment(place) if place else None, analytics_reporting=True)
+    CfnParameter(stack, "ForCdkDestroyAlone", description=reason)
+    return stack
+
+
+def _add_broken(app: App, broken: Sequence[load.BrokenEndpoint], environments: Path) -> None:
+    """Add a stack for each endpoint that can't be synthesized, which the CDK CLI reports and refuses.
+
+    Without it, `cdk deploy --all` would end well over an endpoint that was left out.
+
+    Raises:
+        SpecError: With all that is wrong where such a stack has the name of another one.
+    """
+    if any(app.node.try_find_child(each.stack_name) for each in broken):
+        raise SpecError(dict.fromkeys(problem for each in broken for problem in each.problems))
+    for each in broken:
+        place = load_environment(environments, each.environment)
+        stack = _undeployable_stack(app, each.stack_name, place, "What is wrong is in the error beside it")
+        Annotations.of(stack).add_error(str(SpecError(each.problems)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,6 +276,9 @@ def _define_pipeline(app: App, file: Path) -> None:
     spec, order = load_pipeline(file, folders.environments)
     products = load_products(folders.products, folders.environments)
     locked = _locked(folders, None, None, required=not products)
+    # The pipeline's stages are made of stacks that are selected by nobody: one that is left out would be no error.
+    if locked.broken:
+        raise SpecError(dict.fromkeys(problem for each in locked.broken for problem in each.problems))
 
     def fill(stage: Stage, environment: EnvironmentSpec) -> None:
         deployments = [each for each in locked.deployments if each.environment.name == environment.name]

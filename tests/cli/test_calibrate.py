@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
+from seatrial.documents.plan import Plan
+from seatrial_load.documents.result import StartTime
 from tests.cli.conftest import SPECS, files
+from tests.report.samples import concluded, sample_level, sample_request
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -58,6 +62,23 @@ def test_what_is_written_is_used_by_the_next_plan(seatrial: Seatrial, locked: Pa
     plan = json.loads(seatrial("plan", *ON_DEV, "--format", "json").stdout)
     assert plan["band"]["because"].startswith("Calibrated with 3 points measured on ml.g")
     assert plan["spec_digest"] != plain["spec_digest"]
+
+
+def test_the_start_that_a_trial_measured_is_part_of_the_next_plan(seatrial: Seatrial, locked: Path) -> None:
+    document = json.loads(seatrial("plan", *ON_DEV, "--format", "json").stdout)
+    assert {part["source"] for part in document.pop("start")["parts"]} == {"assumed, slow on purpose"}
+    plan = Plan.model_validate(document)
+    points = (plan.curve[0], plan.curve[2])
+    levels = [replace(sample_level(each.concurrency, copies=1), output_tok_s=each.output_tok_s) for each in points]
+    request = replace(sample_request(plan), endpoint="llama-2-7b-chat", copy_count=1)
+    start = StartTime(created_at="2026-11-20T10:00:00+00:00", seconds=240, instances_added=0, because="seen")
+    (locked / "result.json").write_text(replace(concluded(request, levels, ""), start=start).to_json())
+    done = seatrial("calibrate", *ON_DEV, "--result", "result.json", "--write")
+    assert "start of a copy: 240 s on an instance in service, seen" in " ".join(done.stdout.split())
+    digest = json.loads((locked / CALIBRATION).read_text())["environments"]["dev"]["source"]["digest"]
+    copy = json.loads(seatrial("plan", *ON_DEV, "--format", "json").stdout)["start"]["parts"][-1]
+    assert (copy["part"], copy["seconds"]) == ("copy", 240)
+    assert copy["source"] == copy["likely_source"] == f"measured by trial {digest} of 2026-11-20"
 
 
 def test_calibrating_again_gives_the_same_bytes(seatrial: Seatrial, locked: Path) -> None:

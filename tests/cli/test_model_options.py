@@ -311,10 +311,17 @@ class TestEnvironment:
             "name: chat\nmodel: {hub_id: meta-llama/Llama-3.1-8B-Instruct}\n"
             "workload: {input_tokens: 9, output_tokens: 9, concurrency: 1}\n"
         )
+        (empty / "talk.lock.json").write_text("{}")
         done = seatrial("validate", "chat.yaml", "--format", "json", folder=empty)
-        (note,) = json.loads(done.stdout)["findings"]
-        assert (done.returncode, note["severity"], note["file"]) == (0, "note", "chat.yaml")
-        assert f"warning: {note['rule']}: {note['message']}" in seatrial("validate", "chat.yaml", folder=empty).stderr
+        notes = json.loads(done.stdout)["findings"]
+        assert done.returncode == 0
+        assert [(note["severity"], note["file"]) for note in notes] == [
+            ("note", "chat.yaml"),
+            ("note", "talk.lock.json"),
+        ]
+        stderr = seatrial("validate", "chat.yaml", folder=empty).stderr
+        assert all(f"warning: {note['rule']}: {note['message']}" in stderr for note in notes)
+        assert notes[1]["rule"] == "SEA417"
 
     def test_a_bound_that_nobody_wrote_is_called_assumed(self, empty: Path, seatrial: Seatrial) -> None:
         rails = "name: dev\nregion: us-east-1\nguard_rails: {usd_per_hour: 60, max_copies: 2}\n"

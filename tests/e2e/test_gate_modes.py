@@ -79,6 +79,8 @@ def test_a_missed_slo_is_reported_and_the_deployment_stands(
     assert stack.status == "CREATE_COMPLETE"
     assert (stack.output("Verdict"), stack.output("Verified")) == ("fail", "false")
     result = cloud.result(stack.output("TrialResultUri"))
+    assert result.start is not None
+    assert ("CreationTime" in result.start.because, result.start.simulated) == (True, True)
     assert result.request.plan_digest == plans[REPORT].digest
     assert "ttft_ms p95" in result.verdict.because
 

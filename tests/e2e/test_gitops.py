@@ -177,8 +177,9 @@ def runner(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Runner:
     def approve(name: str) -> bool:
-        assert clouds["dev"].stack("seatrial-dev-chat").output("Verdict") == "pass"
-        assert stacks(clouds[name]) == ["CDKToolkit", f"roles-{name}"]
+        if not asked:
+            assert clouds["dev"].stack("seatrial-dev-chat").output("Verdict") == "pass"
+            assert stacks(clouds[name]) == ["CDKToolkit", f"roles-{name}"]
         asked.append(name)
         return True
 
@@ -196,9 +197,13 @@ def runner(
 @pytest.fixture(scope="module")
 def merged(team: Team, runner: Runner) -> dict[str, str]:
     """Merge the first endpoint and deploy it everywhere; return the digests of its plans."""
-    digests = team.merge("Add chat", slo=ALLOWED)
+    wrong = team.work / "endpoints" / "talk.yaml"
+    wrong.write_text("name: 5\n", encoding="utf-8")
+    digests = team.merge("Add chat, and talk, which is wrong and stops no other", slo=ALLOWED)
     ran = runner.run("deploy")
-    assert ran.jobs == {"deploy-dev": "success", "deploy-prod": "success"}, ran.output
+    assert ran.jobs == {"deploy-dev": "failure", "deploy-prod": "success"}, ran.output
+    assert "1 of 2 endpoints of dev deployed; failed: talk\n" in ran.output
+    wrong.unlink()
     return digests
 
 
@@ -346,9 +351,9 @@ def test_a_merge_that_fails_its_trial_in_dev_never_reaches_prod(
     before, deployed = clouds["prod"].live(stack.output("InferenceComponentName")), stack.output("PlanDigest")
     digests = team.merge("Ask for too much", slo=IMPOSSIBLE)
     ran = runner.run("deploy")
-    assert (ran.jobs, ran.failed_step) == ({"deploy-dev": "failure", "deploy-prod": "skipped"}, "Deploy and try")
+    assert (ran.jobs, ran.failed_step) == ({"deploy-dev": "failure", "deploy-prod": "success"}, "Deploy and try")
     assert digests["prod"] not in {deployed, merged["prod"]}
-    assert asked == ["prod"]
+    assert asked == ["prod", "prod"]
     assert clouds["prod"].stack("seatrial-prod-chat").output("PlanDigest") == deployed
     assert clouds["prod"].live(stack.output("InferenceComponentName")) == before
     assert clouds["dev"].stack("seatrial-dev-chat").status == "UPDATE_ROLLBACK_COMPLETE"

@@ -30,15 +30,17 @@ REPLACED = ("actions/checkout", "actions/setup-python", "aws-actions/configure-a
 _ROLE = re.compile(r"arn:aws:iam::([0-9]{12}):role/.+")
 
 
-Step = TypedDict("Step", {"name": str, "uses": str, "run": str, "with": "dict[str, str]", "if": str}, total=False)
+_OUTPUT = re.compile(r"\$\{\{ needs\.[a-z-]+\.outputs\.([a-z]+) \}\}")
+_INPUT = re.compile(r"\$\{\{ inputs\.\w+(?: \|\| '(\w+)')? \}\}")
 
 
-class Job(TypedDict, total=False):
-    """A job of a workflow."""
-
-    needs: str
-    environment: str
-    steps: list[Step]
+Step = TypedDict(
+    "Step",
+    {"name": str, "uses": str, "run": str, "with": "dict[str, str]", "if": str, "env": "dict[str, str]"},
+    total=False,
+)
+Job = TypedDict("Job", {"needs": str, "environment": str, "steps": list[Step], "if": str}, total=False)
+"""A job of a workflow."""
 
 
 class Workflow(TypedDict):
@@ -54,7 +56,7 @@ class Ran:
     Attributes:
         jobs: The conclusion of each job: `success`, `failure`, `rejected` by people, or `skipped` after such a job.
         failed_step: The step that failed; empty when none did.
-        output: What the last step wrote.
+        output: What the steps wrote.
     """
 
     jobs: dict[str, str]
@@ -88,38 +90,59 @@ class Runner:
     def run(self, workflow: str, branch: str = "main") -> Ran:
         """Run a workflow of a branch."""
         self._turn += 1
-        text = _git("show", f"{branch}:.github/workflows/{workflow}.yml", folder=self.origin)
-        jobs = _read(text)["jobs"]
+        content = _git("show", f"{branch}:.github/workflows/{workflow}.yml", folder=self.origin)
+        jobs = _read(content)["jobs"]
         needs = {name: {job["needs"]} if "needs" in job else set[str]() for name, job in jobs.items()}
         ended, failed, output = dict[str, str](), "", ""
+        outputs: dict[str, dict[str, str]] = {"": {}}
         for name in TopologicalSorter(needs).static_order():
             environment = jobs[name].get("environment", "")
-            if any(ended[needed] != "success" for needed in needs[name]):
+            given = outputs[jobs[name].get("needs", "")]
+            outputs[name] = {}
+            # Of conditions only that of a deployment is known; any other job is skipped after one that failed.
+            asks = "outputs.ended" in jobs[name].get("if", "")
+            if "ended" not in given if asks else any(ended[needed] != "success" for needed in needs[name]):
                 ended[name] = "skipped"
             elif environment in self.protected and not self.approve(environment):
                 ended[name] = "rejected"
             else:
-                step, output = self._job(jobs[name], self.scratch / f"{self._turn}-{name}", branch)
+                folder = self.scratch / f"{self._turn}-{name}"
+                step, text = self._job(jobs[name], folder, branch, given)
+                output += text
+                if (written := folder.with_suffix(".output")).is_file():
+                    outputs[name] = dict(
+                        line.split("=", 1) for line in written.read_text(encoding="utf-8").splitlines()
+                    )
                 failed = failed or step
                 ended[name] = "failure" if step else "success"
         return Ran(ended, failed, output)
 
-    def _job(self, job: Job, folder: Path, branch: str) -> tuple[str, str]:
-        """Run one job; return the name of the step that failed, if one did, and the output of the last."""
-        variables, output = self.variables, ""
+    def _job(self, job: Job, folder: Path, branch: str, given: Mapping[str, str]) -> tuple[str, str]:
+        """Run one job; return the name of the step that failed, if one did, and the output of all.
+
+        Args:
+            given: The outputs of the job that it needs.
+        """
+        variables, output, failed = self.variables, "", ""
         for step in job["steps"]:
-            if step.get("if", "").startswith("failure()"):
-                continue  # nothing failed: the job ends with the first step that does
+            condition = step.get("if", "")
             action = step.get("uses", "").partition("@")[0]
+            if condition.startswith("failure()") or (failed and (action or "!cancelled()" not in condition)):
+                continue
             if action:
                 assert action in REPLACED, action
                 variables = self._replaced(action, step, folder, branch, job.get("environment", "")) or variables
                 continue
-            ended = run_to_end("bash", "-eo", "pipefail", "-c", step["run"], folder=folder, env=variables)
-            output = ended.output
+            own = {
+                name: _INPUT.sub(lambda match: match[1] or "", _OUTPUT.sub(lambda match: given.get(match[1], ""), text))
+                for name, text in step.get("env", {}).items()
+            }
+            own["GITHUB_OUTPUT"] = str(folder.with_suffix(".output"))
+            ended = run_to_end("bash", "-eo", "pipefail", "-c", step["run"], folder=folder, env={**variables, **own})
+            output += ended.output
             if ended.exit_code:
-                return step["name"], output
-        return "", output
+                failed = failed or step["name"]
+        return failed, output
 
     def _replaced(
         self, action: str, step: Step, folder: Path, branch: str, environment: str

@@ -73,7 +73,9 @@ AREAS: Final = {
     "secrets": Area(
         ("packages/seatrial-base/seatrial_base/secrets.py",), ("packages/seatrial-base/tests/base/test_secrets.py",)
     ),
-    "promotion": Area(("seatrial/operations/promotion.py",), ("tests/operations/promotion",)),
+    "promotion": Area(
+        ("seatrial/operations/promotion.py", "seatrial/deployment/evidence.py"), ("tests/operations/promotion",)
+    ),
 }
 
 

@@ -10,16 +10,17 @@ from threading import Event
 from typing import TYPE_CHECKING
 
 import pytest
+import typer
 
 from seatrial.account.trials import LiveTrial
-from seatrial.cli.deploy import _View, _write_log
+from seatrial.cli.deploy import _View, _write_log, deploy_command
 from seatrial.deployment.load import load_deployment
 from seatrial.operations.app import deploy_command_of, run_app, run_cdk, trial_looked_at
 from seatrial_base.errors import SeatrialError, SpecError
 from tests.constructs.conftest import passing_result
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 ROOT = Path(__file__).parents[2]
 SPEC = ROOT / "endpoints" / "llama-2-7b-chat.yaml"
@@ -139,3 +140,82 @@ class TestTrial:
         assert (lines[-1], view.error) == ("seatrial-dev-chat | CREATE_COMPLETE", "it failed ‣ why")
         log = Path(f"{_write_log(tmp_path / 'new' / 's.log', view.kept)}")
         assert (log.stat().st_mode & 0o777, "❌" in log.read_text(), SECRET in log.read_text()) == (0o600, True, False)
+
+
+class TestFolder:
+    """Every endpoint by itself, from one synthesis, after what they share."""
+
+    @pytest.fixture
+    def folder(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+        for name in ("endpoints", "environments"):
+            shutil.copytree(ROOT / name, tmp_path / name)
+        (tmp_path / "cdk.json").write_text('{"app": "python app.py"}')
+        (tmp_path / "endpoints" / "falcon-40b.yaml").write_text("name: 5\n")
+        command = tmp_path / "python"
+        command.write_text(
+            '#!/bin/sh\necho "$@" >> ran\necho begins\n'
+            "case $4 in *mixtral*) echo 'FAILED: its trial'; exit 10;; esac\necho DEPLOYED\n"
+        )
+        command.chmod(0o755)
+        (tmp_path / "cdk").touch()
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setattr("sys.executable", str(command))
+        monkeypatch.setattr("seatrial.operations.folder_deployment.run_app", self.synthesized)
+        monkeypatch.setattr("seatrial.operations.folder_deployment.run_cdk", lambda *_: int("dev" in self.bad))
+        return tmp_path
+
+    bad: frozenset[str] = frozenset()
+
+    @pytest.fixture
+    def deploy(self, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, list[str]]]:
+        def run(**given: object) -> tuple[int, list[str]]:
+            try:
+                deploy_command("endpoints", "dev", yes=True, **given)  # type: ignore[arg-type]
+                code = 0
+            except typer.Exit as ended:
+                code = ended.exit_code
+            return code, capsys.readouterr().out.splitlines()
+
+        return run
+
+    @staticmethod
+    def synthesized(_root: Path, _context: dict[str, str], folder: Path) -> Path:
+        (folder / "out").mkdir(parents=True)
+        (folder / "out" / "seatrial-dev-trials.template.json").touch()
+        return folder / "out"
+
+    def test_one_that_fails_and_one_that_is_wrong_stop_no_other(
+        self, folder: Path, deploy: Callable[..., tuple[int, list[str]]]
+    ) -> None:
+        code, lines = deploy(failures=Path("failed"))
+        assert code == 50
+        assert lines[-4:-2] == ["llama-2-7b-chat (0): DEPLOYED", "mixtral-8x7b (10): FAILED: its trial"]
+        assert lines[-2].startswith("falcon-40b (2): endpoints/falcon-40b.yaml")
+        assert lines[-1] == "1 of 3 endpoints of dev deployed; failed: mixtral-8x7b, falcon-40b"
+        assert "mixtral-8x7b | begins" in lines
+        assert (folder / "failed").read_text() == "mixtral-8x7b\nfalcon-40b\n"
+        assert all("-- --app" in line and "--exclusively" in line for line in (folder / "ran").read_text().splitlines())
+
+    def test_those_that_failed_before_are_left_out(
+        self, folder: Path, deploy: Callable[..., tuple[int, list[str]]]
+    ) -> None:
+        code, lines = deploy(without="mixtral-8x7b falcon-40b")
+        assert (code, lines[-1]) == (0, "1 of 1 endpoint of dev deployed")
+        assert "mixtral" not in (folder / "ran").read_text()
+
+    @pytest.mark.parametrize(
+        ("given", "bad", "rule"), [({"without": "talk"}, set[str](), "SEA404"), ({}, {"dev"}, "SEA609")]
+    )
+    def test_with_an_unknown_name_or_without_what_they_share_none_is_begun(
+        self,
+        folder: Path,
+        deploy: Callable[..., tuple[int, list[str]]],
+        given: dict[str, str],
+        bad: set[str],
+        rule: str,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        monkeypatch.setattr(TestFolder, "bad", frozenset(bad))
+        with pytest.raises(SeatrialError, match=rule):
+            deploy(failures=Path("failed"), **given)
+        assert not any((folder / name).exists() for name in ("ran", "failed"))

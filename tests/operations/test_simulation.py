@@ -8,16 +8,19 @@ import random
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from itertools import islice, repeat
+from operator import eq
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 import pytest
 from ministack.services import eventbridge
 
+from benchmarks.embedded_days import DAYS, both
+from seatrial.deployment.starts import start_parts
 from seatrial.documents.simulation import Traffic
 from seatrial.locks.locked_plan import read_locked_plan
-from seatrial.operations.fleet import CopyFleet, CopyService, simulate_days, start_parts
+from seatrial.operations.fleet import CopyFleet, CopyService, simulate_days
 from seatrial.operations.traffic import DRAWS, TrafficSource, endpoint_traffic, read_traffic
 from seatrial.specs.hosting import HostingSpec
 from seatrial.specs.load import load_spec
@@ -25,7 +28,7 @@ from seatrial.specs.scaling import InstanceScaleInSpec, ScalingScheduleSpec, Sca
 from seatrial_base.errors import SeatrialError, SpecError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
     from seatrial.documents.simulation import Simulation
 
@@ -34,11 +37,13 @@ EXPONENTIAL = tuple(-math.log(1 - (place + 0.5) / DRAWS) for place in range(DRAW
 TWO_KINDS = (*repeat(0.25, DRAWS * 3 // 4), *repeat(3.25, DRAWS // 4))
 
 
-def served(services_s: tuple[float, ...], *, slots: int, queue: int, load: float, count: int = 300_000) -> CopyFleet:
-    """Return a fleet of one copy after random arrivals; `load` is the share of its slots that they need."""
-    mean_s = sum(services_s) / DRAWS
-    fleet = CopyFleet(CopyService(slots, queue, lambda _: [(each, 0, 0.0) for each in services_s]))
-    fleet.open()
+def served(services_s: tuple[float, ...], *, slots: int, queue: int, load: float, copies: int = 1) -> CopyFleet:
+    """Return a fleet after random arrivals; `load` is the share of its slots that they need. Two copies are random."""
+    mean_s, count = sum(services_s) / DRAWS / copies, 300_000
+    chance = None if copies == 1 else random.Random(3).random  # noqa: S311 (repeated)
+    fleet = CopyFleet(CopyService(slots, queue, lambda _: [(each, 0, 0.0) for each in services_s]), chance)
+    for _ in range(copies):
+        fleet.open()
     draw, at_s = random.Random(7), 0.0  # noqa: S311 (repeated)
     times = [at_s := at_s + draw.expovariate(load * slots / mean_s) for _ in range(count)]
     fleet.serve(times, [draw.randrange(DRAWS) for _ in times])
@@ -64,9 +69,10 @@ def test_many_slots_wait_as_erlang_c_says(slots: int, load: float) -> None:
     assert fleet.wait_s / answered == pytest.approx(waits * mean_s / (slots * (1 - load)), rel=0.03)
 
 
-@pytest.mark.parametrize("services_s", [tuple(repeat(1.0, DRAWS)), TWO_KINDS])
-def test_one_slot_waits_as_pollaczek_and_khinchine_say(services_s: tuple[float, ...]) -> None:
-    fleet, mean_s = served(services_s, slots=1, queue=10**9, load=0.6), sum(services_s) / DRAWS
+# A router that draws a copy splits a Poisson process into one for each.
+@pytest.mark.parametrize(("services_s", "copies"), [(tuple(repeat(1.0, DRAWS)), 1), (TWO_KINDS, 1), (TWO_KINDS, 2)])
+def test_one_slot_waits_as_pollaczek_and_khinchine_say(services_s: tuple[float, ...], copies: int) -> None:
+    fleet, mean_s = served(services_s, slots=1, queue=10**9, load=0.6, copies=copies), sum(services_s) / DRAWS
     square = sum(each**2 for each in services_s) / DRAWS
     wait_s = (0.6 / mean_s) * square / (2 * (1 - 0.6))
     assert fleet.wait_s / sum(fleet.missed) == pytest.approx(wait_s, rel=0.03)
@@ -217,33 +223,52 @@ def hourly(rates: dict[int, float], days: int) -> TrafficSource:
     return TrafficSource("even", date(2026, 1, 5), UTC, days, minutes)
 
 
-def simulated(rates: dict[int, float], *, target: float, days: int = 1, **scaling: object) -> Simulation:
+def simulated(
+    rates: dict[int, float],
+    *,
+    target: float,
+    days: int = 1,
+    planned: dict[str, int] | None = None,
+    hosting: Mapping[str, object] | None = None,
+    prompts_s: tuple[float, ...] = (),
+    quota: int | None = None,
+    **scaling: object,
+) -> Simulation:
     loaded = load_spec(ROOT / "endpoints/llama-2-7b-chat.yaml", "dev", environments=ROOT / "environments")
     plan = read_locked_plan(loaded)
-    held = plan.target_concurrency_per_copy.model_copy(update={"value": target})
-    plan = plan.model_copy(update={"target_concurrency_per_copy": held, "max_instances": 4})
-    spec = loaded.endpoint.model_copy(update={"scaling": ScalingSpec.model_validate(scaling)})
+    values = {"target_concurrency_per_copy": target, **(planned or {})}
+    decided = {name: getattr(plan, name).model_copy(update={"value": value}) for name, value in values.items()}
+    plan = plan.model_copy(update={**decided, "max_instances": 4})
+    parts = {"scaling": ScalingSpec.model_validate(scaling), "hosting": HostingSpec.model_validate(hosting or {})}
+    loaded = replace(loaded, endpoint=loaded.endpoint.model_copy(update=parts))
     starts = start_parts(plan, loaded, instance_s=600, copy_s=300)
-    source = hourly(rates, days)
-    return simulate_days(replace(loaded, endpoint=spec), plan, source, days=days, seed=1, starts=starts)
+    options = {"days": days, "seed": 1, "prompts_s": prompts_s, "quota": quota}
+    return simulate_days(loaded, plan, hourly(rates, days), starts=starts, **options)  # type: ignore[arg-type]  # each its own
 
 
 def test_copies_follow_the_load_as_target_tracking_documents_it() -> None:
     # 2 requests/s of some 5.5 s are 11 in flight, and more while they grow: beyond the target of 8 for one copy.
     done = simulated({0: 2.0}, target=8.0, min_copies=1, max_copies=4)
     out, *_, last = done.events
-    # After three periods of 10 s; the copy serves 900 s later, and fifteen minutes of rest take it away.
+    # After three periods of 10 s; the copy serves 900 s later, and fifteen minutes of rest take it away: what ends in
+    # the first 10 s of the rest still counts there, as the Maximum of its period.
     assert (out.minute, out.copies, "AlarmHigh" in out.cause) == (0.5, 2, True)
     assert [done.minutes.copies[minute] for minute in (14, 15)] == [1, 2]
-    assert (last.minute, last.copies, "AlarmLow" in last.cause) == (75.0, 1, True)
+    assert (last.minute, last.copies, "AlarmLow" in last.cause) == (75.17, 1, True)
     # Its instance goes 20 minutes later, down to the one that the plan began with.
-    assert [done.minutes.instances[minute] for minute in (93, 94)] == [2, 1]
+    assert [done.minutes.instances[minute] for minute in (94, 95)] == [2, 1]
     assert (done.refused_without_copy, done.refused_full) == (0, 0)
     cost = done.cost
     assert cost is not None
     hours = cost.serving_usd_per_day, cost.starting_usd_per_day, cost.idle_usd_per_day
     assert [each / cost.usd_per_instance_hour * 60 for each in hours] == pytest.approx([1440 + 59.5, 15, 20], abs=0.2)
     assert cost.usd_per_day == pytest.approx(sum(hours))
+
+
+def test_copies_are_those_of_the_embedded_aws_under_the_same_traffic() -> None:
+    done, embedded = both(DAYS["zero at night"])
+    assert ({copies for copies, _ in embedded}, done.waited) == ({0, 1, 2, 3}, 0)
+    assert sum(map(eq, zip(done.minutes.copies, done.minutes.instances, strict=True), embedded)) / 1440 >= 0.99
 
 
 def test_at_zero_requests_are_refused_until_a_copy_serves() -> None:
@@ -254,9 +279,15 @@ def test_at_zero_requests_are_refused_until_a_copy_serves() -> None:
     # The alarm needs the first minute's refusals; then 900 s for instance and copy.
     assert (wake.minute, wake.copies, wake.cause) == (121.0, 1, "from-zero")
     assert done.refused_without_copy == sum(done.minutes.refused[120:136]) == 30 * 16
-    assert (again.copies, again.minute, done.minutes.instances[-1]) == (0, 195.0, 0)
+    assert (again.copies, again.minute, done.minutes.instances[-1]) == (0, 195.17, 0)
     assert done.within_slo == pytest.approx(1 - done.refused_without_copy / done.requests)
     assert done.meets_slo is False
+    # The worst minute refuses 30 requests; a copy with 8 in flight answers one and a half in a second.
+    other = done.second_region
+    assert other is not None
+    assert (other.requests, other.peak_requests_per_second, other.copies, other.instances) == (30 * 16, 0.5, 1, 1)
+    assert other.requests_per_second_per_copy == pytest.approx(8 / 5.6, rel=0.1)
+    assert simulated({2: 0.5}, target=8.0, min_copies=1, max_copies=1).second_region is None
 
 
 def test_schedules_protection_and_a_fixed_number() -> None:
@@ -278,36 +309,76 @@ def test_instances_go_a_step_at_a_time_and_no_more_run_than_may() -> None:
     assert drops[1] - drops[0] == drops[2] - drops[1] == 30
 
 
+def test_no_more_instances_run_than_the_quota_has() -> None:
+    free = simulated({0: 20.0}, target=4.0, min_copies=1, max_copies=4, quota=4)
+    held = simulated({0: 20.0}, target=4.0, min_copies=1, max_copies=4, quota=2)
+    assert (max(free.minutes.instances), free.quota_instances, free.copies_over_quota) == (4, 4, 0)
+    assert (max(held.minutes.instances), held.quota_instances, held.copies_over_quota) == (2, 2, 2)
+    assert held.refused_full > free.refused_full
+    with pytest.raises(SpecError, match="SEA574"):
+        simulated({}, target=4.0, planned={"instance_count": 3}, min_copies=3, max_copies=4, quota=2)
+
+
+def test_what_a_spec_has_and_nobody_simulates_is_said() -> None:
+    planned, release = {"copies_per_instance": 2}, InstanceScaleInSpec(strategy="consolidation")
+    pools = {"placement": {}, "instance_pools": ["ml.g5.2xlarge", "ml.g6e.2xlarge"]}
+    hosting = {**pools, "routing": {"strategy": "prefix_aware"}}
+    usual, left = (set(simulated({}, target=8.0, planned=planned, hosting=of).not_simulated) for of in ({}, hosting))
+    moved = set(simulated({}, target=8.0, planned=planned, instance_scale_in=release).not_simulated)
+    assert sorted(each.partition(":")[0] for each in left - usual) == [
+        "`placement`, `consolidation`", "other `instance_pools`", "routing by prefix"
+    ]  # fmt: skip
+    assert moved - usual == {"`placement`, `consolidation`: instances fill one by one"}
+
+
+def test_a_router_draws_copies_and_a_prompt_takes_its_time_where_they_are_said_to() -> None:
+    copies: dict[str, Any] = {"planned": {"copy_count": 2, "max_num_seqs": 8}, "min_copies": 2, "max_copies": 2}
+    drawn = simulated({1: 2.5}, target=99.0, hosting={"routing": {"strategy": "random"}}, **copies)
+    usual, longer = (simulated({1: 2.5}, target=99.0, prompts_s=(of,) * DRAWS, **copies) for of in (0.0, 3.0))
+    assert drawn.waited > usual.waited + 0.02
+    assert [[each.share for each in one.objectives] for one in (usual, longer)] == [[1.0, 1.0], [0.0, 1.0]]
+    assert "but for the work on each" in " ".join(usual.not_simulated)
+
+
 def test_kinds_that_are_not_simulated_are_refused_with_every_reason() -> None:
     loaded = load_spec(ROOT / "endpoints/llama-2-7b-chat.yaml", "dev", environments=ROOT / "environments")
-    hosting = HostingSpec.model_construct(**{**dict(loaded.endpoint.hosting), "more_models": ("b",), "variants": (1,)})
+    many = {"more_models": ("b",), "shadow": 1, "variants": (1,)}
+    hosting = HostingSpec.model_construct(**{**dict(loaded.endpoint.hosting), **many})
     other = replace(loaded, endpoint=loaded.endpoint.model_copy(update={"hosting": hosting}))
     with pytest.raises(SpecError) as refused:
         simulate_days(other, read_locked_plan(loaded), hourly({}, 1), days=1, seed=1, starts=())
-    assert [each.field for each in refused.value.problems] == ["hosting.variants", "hosting.more_models"]
+    fields = [each.field for each in refused.value.problems]
+    assert fields == ["hosting.variants", "hosting.shadow", "hosting.more_models"]
 
 
 class Account:
-    """CloudWatch and SageMaker of an endpoint with two components."""
+    """CloudWatch and SageMaker of an endpoint; `sums` has a metric's periods, the same of each component."""
 
-    def __init__(self, *values: float) -> None:
-        self.values, self.queries = values, list[object]()
+    def __init__(self, *components: str, **sums: Sequence[float]) -> None:
+        self.components, self.sums, self.queries = components, sums, list[object]()
 
     def get_paginator(self, name: str) -> Account:
         self.paginate = getattr(self, name)
         return self
 
     def list_inference_components(self, **_: object) -> list[dict[str, object]]:
-        return [{"InferenceComponents": [{"InferenceComponentName": name} for name in ("a", "b")]}]
+        return [{"InferenceComponents": [{"InferenceComponentName": name} for name in self.components]}]
 
-    def get_metric_data(self, **request: object) -> list[dict[str, object]]:
-        self.queries.append(request)
-        times = [datetime(2026, 11, 20, tzinfo=UTC) + timedelta(minutes=5 * place) for place in range(len(self.values))]
-        return [{"MetricDataResults": [{"Timestamps": times, "Values": self.values}] * 2}]
+    def get_metric_data(self, **request: Any) -> list[dict[str, object]]:  # noqa: ANN401 (queries)
+        self.queries += request["MetricDataQueries"]
+        results = []
+        for each in request["MetricDataQueries"]:
+            values, period_s = (
+                self.sums.get(each["MetricStat"]["Metric"]["MetricName"], ()),
+                each["MetricStat"]["Period"],
+            )
+            times = [request["StartTime"] + timedelta(seconds=period_s * place) for place in range(len(values))]
+            results.append({"Id": each["Id"], "Timestamps": times, "Values": values})
+        return [{"MetricDataResults": results}]
 
 
 def test_the_traffic_of_an_endpoint_is_that_of_its_components() -> None:
-    account = Account(3, 0, 4)
+    account = Account("a", "b", Invocations=(3, 0, 4))
     traffic = endpoint_traffic(account, account, "chat", datetime(2026, 11, 27, 9, tzinfo=UTC))  # type: ignore[arg-type]  # both clients
     assert traffic.counts is not None
     assert (traffic.start, len(traffic.counts.requests)) == (date(2026, 11, 20), 2016)
@@ -315,4 +386,4 @@ def test_the_traffic_of_an_endpoint_is_that_of_its_components() -> None:
     assert str(account.queries).count("InferenceComponentName") == 2
     assert Traffic.model_validate(traffic.model_dump(mode="json")) == traffic
     with pytest.raises(SpecError, match="SEA563"):
-        endpoint_traffic(Account(0), Account(0), "chat", datetime(2026, 11, 27, tzinfo=UTC))  # type: ignore[arg-type]  # likewise
+        endpoint_traffic(Account("a"), Account("a"), "chat", datetime(2026, 11, 27, tzinfo=UTC))  # type: ignore[arg-type]  # likewise

@@ -692,6 +692,10 @@ def test_a_plan_to_zero_starts_with_a_copy_and_tells_the_cost_at_zero(ask: Ask) 
     assert to_zero.cost == usual.cost
     at_zero = "0 to 2; at 0 copies no instance runs: $0.00 per hour, and requests are refused until a copy has started"
     assert at_zero in to_zero.copy_count.because
+    queued = {"kind": "single_model", "asynchronous": {"output_s3_uri": "s3://answers/a/"}}
+    scaling = {"min_copies": 0, "max_copies": 2}
+    waits = make_plan(ask(scaling=scaling, hosting=queued, trial={"mode": "off"})).copy_count.because
+    assert at_zero.replace("are refused", "wait") in waits
     assert "no instance runs" not in usual.copy_count.because
 
 

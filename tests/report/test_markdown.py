@@ -4,7 +4,10 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from seatrial.documents.simulation import CopyStart, StartPart
 from seatrial.report.document.markdown import render_markdown
+from seatrial.report.document.page import page_of
+from seatrial_load.documents.result import StartTime
 
 if TYPE_CHECKING:
     from seatrial.documents.plan import Plan
@@ -41,6 +44,21 @@ def test_a_local_engine_is_named_and_not_compared(local: TrialResult, plan: Plan
     assert "> Local engine: " in text
     assert "“local-cpu-random-llama (not the model named)”" in text
     assert "beside measured" not in text
+
+
+def test_the_start_of_a_copy_is_a_chapter_of_page_and_pull_request(real: TrialResult, plan: Plan) -> None:
+    part = StartPart(part="engine", seconds=300, further=True, source="assumed", likely_s=47, likely_source="published")
+    start = CopyStart(parts=(part,), totals=(), shortcuts=(), waits="SageMaker waits", warnings=("SEA571: Long.",))
+    measured = StartTime(created_at="", seconds=412.4, instances_added=1, because="a candidate", simulated=True)
+    result = replace(real, start=measured)
+    text = render_markdown(result, plan, start)
+    (section,) = (each for each in page_of(result, plan, start=start).details if each.anchor == "start")
+    trial = "The copy on trial: simulated, 412 s with a new instance, a candidate."
+    assert section.paragraphs == (trial, "SageMaker waits.", "SEA571: Long.")
+    assert all(words in text for words in (*section.paragraphs, "| engine | 300 | 47 | assumed; published |"))
+    # Without the plan that was tried, its start is left out; the trial's own stays.
+    alone = render_markdown(result, None, start)
+    assert (trial in alone, "SEA571" in alone) == (True, False)
 
 
 def test_a_real_endpoint_is_compared(real: TrialResult, plan: Plan) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from seatrial.report.terminal.first_screen import metric_volume
+from seatrial.report.terminal.first_screen import metric_lines
 from seatrial.specs.hosting import MetricsSpec
 from tests.sample_plan import decided, sample_plan
 
@@ -30,4 +30,4 @@ FOUR_GPUS = {"instance_type": decided("ml.g6e.12xlarge"), "instance_count": deci
 def test_metrics_of_two_instances_with_four_gpus_and_three_copies(asked: dict[str, object], lines: list[str]) -> None:
     """2 x (3 + 2 x 4) + 3 x 12 = 58; 100 x 400 bytes x 2,628,000 s / 10 s = 10.5 GB."""
     plan = sample_plan().model_copy(update=FOUR_GPUS)
-    assert [*metric_volume(MetricsSpec.model_validate(asked), plan).lines] == lines
+    assert [*metric_lines(MetricsSpec.model_validate(asked), plan)] == lines

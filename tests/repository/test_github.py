@@ -22,10 +22,11 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
 ACTIONLINT = ROOT / "tests" / "browser" / "actionlint.mjs"
-WORKFLOWS = ("deploy", "drift", "promote", "pull-request")
+WORKFLOWS = ("deploy", "destroy", "drift", "promote", "pull-request")
 CHECKOUT, TOKEN = {"contents": "read"}, {"contents": "read", "id-token": "write"}
 RIGHTS = {
     "deploy": {"deploy-dev": TOKEN, "deploy-staging": TOKEN, "deploy-prod": TOKEN},
+    "destroy": {"destroy-dev": TOKEN, "destroy-staging": TOKEN, "destroy-prod": TOKEN},
     "drift": {"check-dev": TOKEN, "check-staging": TOKEN, "check-prod": TOKEN, "report": {"issues": "write"}},
     "promote": {"promote": {"contents": "write", "pull-requests": "write", "id-token": "write"}},
     "pull-request": {"check": CHECKOUT, "check-oldest-python": CHECKOUT, "comment": {"pull-requests": "write"}},
@@ -102,13 +103,18 @@ def test_each_environment_is_deployed_after_its_source_alone_and_in_its_own_acco
     workflows: dict[str, dict[str, object]],
 ) -> None:
     deploy = workflows["deploy"]
-    assert deploy["concurrency"] == {"group": "deploy", "cancel-in-progress": False}
-    order = [(job.get("needs"), job["environment"], deploying(job)["run"]) for job in jobs(deploy).values()]
+    order = [
+        (job.get("needs"), job["environment"], str(deploying(job)["run"]).splitlines()[-1])
+        for job in jobs(deploy).values()
+    ]
     assert order == [
         (None, "dev", "make deploy ENV=dev"),
         ("deploy-dev", "staging", "make deploy ENV=staging"),
         ("deploy-staging", "prod", "make deploy ENV=prod"),
     ]
+    for name in ("deploy", "destroy"):
+        for job in jobs(workflows[name]).values():
+            assert job["concurrency"] == {"group": f"deploy-{job['environment']}", "cancel-in-progress": False}
     roles = [
         step["with"] for job in jobs(deploy).values() for step in steps(job) if "assume" in str(step["name"]).lower()
     ]
@@ -127,7 +133,46 @@ def test_a_repair_is_deployed_by_hand_without_rollback_by_alarms(workflows: dict
     asked = deploy[True]["workflow_dispatch"]["inputs"]["rollback_alarms"]  # type: ignore[index] # YAML 1.1 reads `on` so
     assert (asked["options"], asked["default"]) == (["on", "off"], "on")
     for job in jobs(deploy).values():
-        assert deploying(job)["env"] == {"ROLLBACK_ALARMS": "${{ inputs.rollback_alarms || 'on' }}"}
+        assert deploying(job)["env"]["ROLLBACK_ALARMS"] == "${{ inputs.rollback_alarms || 'on' }}"  # type: ignore[index]
+
+
+NAMES_FAILED = {
+    ("", None): {},
+    ("", ""): {"failed": " ", "ended": "true"},
+    ("talk", "chat\nsearch\n"): {"failed": "talk chat search ", "ended": "true"},
+}
+
+
+@pytest.mark.parametrize(("before", "failed"), NAMES_FAILED)
+def test_what_failed_is_left_out_of_the_later_environments(
+    before: str, failed: str | None, workflows: dict[str, dict[str, object]], tmp_path: Path
+) -> None:
+    """Without an end of the job before, what failed is unknown: then no later job runs."""
+    job = jobs(workflows["deploy"])["deploy-staging"]
+    named = {each["name"]: each for each in steps(job)}
+    (tmp_path / "build").mkdir()
+    if failed is not None:
+        (tmp_path / "build" / "failed-staging").write_text(failed, encoding="utf-8")
+    variables = {**os.environ, "WITHOUT": before, "GITHUB_OUTPUT": str(tmp_path / "output")}
+    script = ["bash", "-eo", "pipefail", "-c", str(named["Name what failed"]["run"])]
+    subprocess.run(script, cwd=tmp_path, env=variables, check=True)
+    lines = (tmp_path / "output").read_text(encoding="utf-8").splitlines() if failed is not None else []
+    assert dict(line.split("=", 1) for line in lines) == NAMES_FAILED[before, failed]
+    assert deploying(job)["env"]["WITHOUT"] == "${{ needs.deploy-dev.outputs.failed }}"  # type: ignore[index]
+    assert "needs.deploy-dev.outputs.ended" in str(job["if"])
+
+
+@pytest.mark.parametrize("name", ["$(shell touch made)", "a b", "x;touch made", "`touch made`"])
+@pytest.mark.parametrize("workflow", ["deploy", "destroy"])
+def test_what_a_person_typed_is_no_code(
+    name: str, workflow: str, workflows: dict[str, dict[str, object]], repositories: dict[Ci, Path], tmp_path: Path
+) -> None:
+    step = steps(next(iter(jobs(workflows[workflow]).values())))[-1 if workflow == "destroy" else 4]
+    variables = {**os.environ, "ENDPOINT": name}
+    (tmp_path / "Makefile").write_text("deploy destroy:\n\t@echo $(ENDPOINT) > made\n", encoding="utf-8")
+    script = ["bash", "-c", str(step["run"])]
+    done = subprocess.run(script, cwd=tmp_path, env=variables, check=False)
+    assert (done.returncode, (tmp_path / "made").exists()) == (2, False)
 
 
 def test_a_job_is_as_long_as_a_runner_allows_and_says_what_goes_on_when_it_ends_first(

@@ -55,10 +55,40 @@ def test_stages_follow_the_order_of_promotion(pipeline: dict[str, Any]) -> None:
 
 
 def test_main_is_deployed_and_people_start_the_last_stage(pipeline: dict[str, Any]) -> None:
-    never = {**SCHEDULE, "when": "never"}
-    rules = {name: pipeline[f"deploy-{name}"]["rules"] for name, _ in TARGETS}
+    rules = {name: pipeline[f"deploy-{name}"]["rules"][-1] for name, _ in TARGETS}
     blocking = {**MAIN, "when": "manual", "allow_failure": False}
-    assert rules == {"dev": [never, MAIN], "staging": [never, MAIN], "prod": [never, blocking]}
+    assert rules == {"dev": MAIN, "staging": MAIN, "prod": blocking}
+    for name, _ in TARGETS:
+        assert [(rule["if"], rule["when"]) for rule in pipeline[f"deploy-{name}"]["rules"][:-1]] == [
+            (f"{SCHEDULE['if']} || $DESTROY", "never"),
+            (f'$ENVIRONMENT && $ENVIRONMENT != "{name}"', "never"),
+        ]
+        (destroy,) = pipeline[f"destroy-{name}"]["rules"]
+        assert (destroy["when"], f'$DESTROY && $ENVIRONMENT == "{name}"' in destroy["if"]) == ("manual", True)
+
+
+@pytest.mark.parametrize(
+    ("code", "failed", "exit_code"), [(0, "", 0), (2, "chat\n", 50), (2, None, 2)], ids=["all", "some", "none"]
+)
+def test_some_failures_let_the_next_stage_go_on_and_fail_the_last_job(
+    code: int, failed: str | None, exit_code: int, pipeline: dict[str, Any], tmp_path: Path
+) -> None:
+    (tmp_path / "build").mkdir()
+    (tmp_path / "build" / "failed-dev").write_text("talk\n", encoding="utf-8")
+    write = "" if failed is None else f"\t@printf '{failed}' > build/failed-staging\n"
+    makefile = f"deploy:\n\t@echo $(WITHOUT) > without\n{write}\t@exit {code}\n"
+    (tmp_path / "Makefile").write_text(makefile.replace("\n'", "\\n'"), encoding="utf-8")
+    job = pipeline["deploy-staging"]
+    lines = "\n".join(line if isinstance(line, str) else line[0] for line in job["script"])
+    script, last = (
+        ["bash", "-eo", "pipefail", "-c", text] for text in (lines, "\n".join(pipeline["deployed"]["script"]))
+    )
+    done = subprocess.run(script, cwd=tmp_path, check=False)
+    assert done.returncode == exit_code
+    assert (tmp_path / "without").read_text(encoding="utf-8") == "talk\n"
+    assert job["allow_failure"] == {"exit_codes": 50}
+    assert subprocess.run(last, cwd=tmp_path, check=False).returncode == 1
+    assert pipeline["deployed"]["rules"][-1]["when"] == "always"
 
 
 def test_each_job_has_the_role_of_its_environment_and_a_token_but_no_key(pipeline: dict[str, Any]) -> None:

@@ -36,6 +36,7 @@ TRUST = {
 UNNAMED = {
     "lambda:GetAccountSettings",
     "sagemaker:ListEndpoints",
+    "sagemaker:ListInferenceComponents",
     "servicequotas:ListAWSDefaultServiceQuotas",
     "servicequotas:ListServiceQuotas",
 }
@@ -78,7 +79,7 @@ def test_no_role_reads_the_environment_of_a_container(repositories: dict[Ci, Pat
         for statement in policy["PolicyDocument"]["Statement"]
     ]
     of_models = [each["Action"] for each in statements if "model/*" in str(each["Resource"])]
-    assert of_models == ["sagemaker:ListTags"]
+    assert of_models == ["sagemaker:ListTags"] * 2
     actions = {
         one for each in statements for one in ([each["Action"]] if isinstance(each["Action"], str) else each["Action"])
     }
@@ -92,7 +93,8 @@ def test_only_what_has_no_resource_is_allowed_on_all(repositories: dict[Ci, Path
         name: template["Resources"][name]["Properties"]["Policies"][0]["PolicyDocument"]["Statement"]
         for name in ("DeployRole", "ReadRole")
     }
-    assert [statement["Action"] for statement in statements["DeployRole"]] == ["sts:AssumeRole"]
+    assume, *reading = statements["DeployRole"]
+    assert (assume["Action"], reading) == ("sts:AssumeRole", statements["ReadRole"])
     unnamed = [set(each["Action"]) for each in statements["ReadRole"] if each["Resource"] == "*"]
     assert unnamed == [UNNAMED]
     actions = [each["Action"] for each in statements["ReadRole"]]

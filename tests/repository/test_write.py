@@ -151,7 +151,7 @@ def test_the_defaults_make_a_repository_whose_makefile_knows_its_targets(
     assert done.returncode == 0, done.stderr
     listed = run_make(tmp_path / "team", "help")
     names = [line.split()[0] for line in listed.stdout.splitlines()]
-    deploying = "deploy deploy-ended check-environments"
+    deploying = "deploy destroy deploy-ended check-environments"
     wanted = f"help install validate plan publish plan-check lint synth test diff {deploying} drift schema clean"
     assert names == wanted.split()
 

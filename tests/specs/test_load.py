@@ -18,6 +18,7 @@ TOO_LARGE = (
 
 # Of the `endpoint_text` in `dev`, as the first locks have it: a change of it makes every lock stale.
 FIRST_DIGEST = "752b0f1f6faa3f1c"
+NIGHT = "{name: night, schedule: rate(1 day), min_copies: 0, max_copies: 0}"
 
 
 class Write(Protocol):
@@ -407,7 +408,8 @@ class TestUnreadableFiles:
             ("serving: {overrides: {extra: {gpu_memory_utilization: 1.5}}}", "valid: above 0, at most 1"),
             ("serving: {overrides: {extra: {CUDA_memory_fraction: '1.5'}}}", "valid: above 0, at most 1"),
             ("serving: {overrides: {extra: {kv_cache_free_gpu_mem_fraction: 95}}}", "valid: above 0, at most 1"),
-            ("scaling: {max_copies: 0}", "to scale to zero, set scaling.min_copies: 0"),
+            ("scaling: {max_copies: 0}", "to scale to zero, set scaling.min_copies: 0; of 0"),
+            (f"scaling: {{schedules: [{NIGHT}]}}", "to scale to zero, set the schedule's min_copies: 0; of 0"),
         ],
     )
     def test_a_field_or_value_of_another_place_is_one_message_that_tells_where_it_belongs(

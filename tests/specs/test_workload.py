@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seatrial.planner.planner import make_plan
-from seatrial.specs.load import load_spec
+from seatrial.specs.load import load_spec, with_recipe
 from seatrial.specs.workload import rates_of
 from seatrial_base.errors import SpecError
 
@@ -191,7 +191,9 @@ def test_conversations_are_planned_for_with_all_that_was_said(tmp_path: Path) ->
     spec = loaded(tmp_path, asked)
     assert (spec.lengths.input.mean, spec.lengths.longest) == (280, 480)
     assert spec.endpoint.workload.prefix_hit_rate == 0
-    cached = loaded(tmp_path, asked, "optimization: [prefix_cache]").endpoint.workload.prefix_hit_rate
+    with_cache = loaded(tmp_path, asked, "optimization: [prefix_cache]")
+    cached = with_cache.endpoint.workload.prefix_hit_rate
+    assert with_recipe(with_cache, with_cache.endpoint.optimization).endpoint.workload.prefix_hit_rate == cached > 0
     assert cached == pytest.approx(1 - 400 / 1120, abs=1e-4)
 
 

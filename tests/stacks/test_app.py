@@ -3,6 +3,8 @@ from __future__ import annotations
 import json
 import runpy
 import shutil
+import subprocess
+import sys
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +14,7 @@ import pytest
 
 import seatrial.deployment.load
 from seatrial.deployment.load import LockedDeployments
+from seatrial.operations.app import app_variables
 from seatrial_base.errors import SpecError
 
 if TYPE_CHECKING:
@@ -78,6 +81,37 @@ def test_without_an_environment_every_one_but_the_embedded_aws_is_defined(
         f"note: prod: skipped without a lock: falcon-40b (lock with `seatrial plan "
         f"{tmp_path}/endpoints/falcon-40b.yaml --environment prod --write`)\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("context", "file", "text"),
+    [({}, "falcon-40b.yaml", "name: 5\n"), ({"environment": "dev"}, "falcon-40b.lock.json", "{}")],
+)
+def test_the_others_are_synthesized_and_what_is_wrong_cannot_be_deployed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, context: dict[str, object], file: str, text: str
+) -> None:
+    for folder in ("endpoints", "environments"):
+        shutil.copytree(ROOT / folder, tmp_path / folder)
+    (tmp_path / "endpoints" / file).write_text(text, encoding="utf-8")
+    monkeypatch.setenv("CDK_VALIDATION", "true")
+    run_app(
+        monkeypatch, tmp_path, {**context, **{name: str(tmp_path / name) for name in ("endpoints", "environments")}}
+    )
+    out = tmp_path / "cdk.out"
+    broken = json.loads((out / "seatrial-dev-falcon-40b.template.json").read_text())
+    assert broken["Resources"].keys() == {"CDKMetadata"}
+    assert "Default" not in broken["Parameters"]["ForCdkDestroyAlone"]
+    metadata = json.loads((out / "seatrial-dev-falcon-40b.metadata.json").read_text())["/seatrial-dev-falcon-40b"]
+    (error,) = (entry["data"] for entry in metadata if entry["type"] == "aws:cdk:error")
+    assert error.startswith(f"{tmp_path}/endpoints/{file}")
+    name = "seatrial-dev-llama-2-7b-chat"
+    assert "AWS::SageMaker::Endpoint" in (out / f"{name}.template.json").read_text()
+    command = [str(Path(sys.executable).parent / "cdk"), "synth", "--quiet", "--no-notices", "--app", str(out)]
+    for stacks, exit_code in (((name,), 0), ((), 1)):
+        ended = subprocess.run(
+            [*command, *stacks], env=app_variables(ROOT), capture_output=True, text=True, check=False
+        )
+        assert (ended.returncode, error.splitlines()[0] in ended.stderr) == (exit_code, bool(exit_code))
 
 
 def test_a_template_is_the_same_whatever_else_is_defined(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

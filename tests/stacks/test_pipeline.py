@@ -116,10 +116,13 @@ def test_the_source_is_the_connection(stages: dict[str, list[dict[str, Any]]]) -
 
 
 def test_the_build_runs_the_targets_that_people_run(template: Template, team: Path) -> None:
-    specs = [
-        json.loads(each["Properties"]["Source"]["BuildSpec"])["phases"]
+    every = [
+        each["Properties"]["Source"]["BuildSpec"]
         for each in template.find_resources("AWS::CodeBuild::Project").values()
     ]
+    # All assets are published by one project, whose commands are a file of the cloud assembly.
+    (_,) = (each for each in every if each.endswith(".yaml"))
+    specs = [json.loads(each)["phases"] for each in every if not each.endswith(".yaml")]
     commands = [phases["build"]["commands"] for phases in specs]
     targets = [command for command in chain.from_iterable(commands) if command.startswith("make ")]
     assert targets == ["make validate", "make plan-check", "make lint", "make synth-pipeline"]

@@ -51,6 +51,8 @@ class DeliveryPipeline(Construct):
             cross_account_keys=cross_account,
             enable_key_rotation=True if cross_account else None,
             self_mutation=True,
+            # In one project: by default each asset of each endpoint and account has its own, 124 of 40 endpoints.
+            publish_assets_in_parallel=False,
             cli_version=cdk_cli,
             cdk_assets_cli_version=CDK_ASSETS,
             code_build_defaults=pipelines.CodeBuildOptions(partial_build_spec=BuildSpec.from_object(runtimes)),

@@ -2,9 +2,13 @@
 
 The embedded AWS and the simulation of a day both decide by these functions. Facts: Application Auto Scaling user guide,
 "How target tracking scaling works" (cooldowns, several policies: the largest capacity goes out, all agree to go in) and
-"Step scaling policies"; SageMaker AI developer guide, "Automatic scaling" (metrics and their periods) and "Scale an
-endpoint to zero instances". The alarms of target tracking are as AWS makes them: three periods above the target, and
-fifteen minutes more than 10 % below it.
+"Step scaling policies"; SageMaker AI developer guide, "Automatic scaling" (metrics and their periods), "Scale an
+endpoint to zero instances" and "Metrics in CloudWatch" (concurrent requests are normalized by copies; Min and Max).
+
+The alarms of target tracking on the metric of ten seconds: 3 datapoints to scale out, 90 to scale in (AWS, aws-samples/
+sagemaker-genai-hosting-examples, `03-features/autoscaling/scale_down_to_zero.ipynb`; the AWS blog of 2024-12-02 on zero
+has 90 and a minute). 90 % of the target: AWS Lambda developer guide, "Configuring provisioned concurrency", of its own.
+3 and 15 datapoints of a minute: reported (hashicorp/terraform-provider-aws 42553, aws/containers-roadmap 638).
 """
 
 from __future__ import annotations
@@ -20,8 +24,8 @@ if TYPE_CHECKING:
 COOLDOWN_S: Final = 300
 """Virtual seconds between two actions of a policy that doesn't say (StepScalingPolicyConfiguration)."""
 HIGH_PERIODS: Final = 3
-LOW_PERIODS: Final = 15
-LOW_PERIOD_S: Final = 60
+LOW_WINDOW_S: Final = 900
+"""How long the metric has to be low, in every period, before copies are taken away."""
 LOW_SHARE: Final = 0.9
 """Of the target: below it the alarm for scaling in counts a period."""
 COPIES_COOLDOWN_FROM_ZERO_S: Final = 60

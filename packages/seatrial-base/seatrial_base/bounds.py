@@ -39,8 +39,12 @@ LONGEST_DEPLOYMENT_S = LONGEST_ANSWER_S + 2 * LONGEST_UPDATE_S + LONGEST_ANSWER_
 LONGEST_TRIAL_S = 3_300
 # How long a new instance of an endpoint may take to start: an assumption, slow on purpose.
 INSTANCE_START_S = 600
-# How long it may take to pull an image of 10 GB then, which no timeout of SageMaker's counts: likewise.
+# How long it may take to pull its image then, which no timeout of SageMaker's counts: likewise.
 IMAGE_PULL_S = 300
+# How large that image is, in GB.
+IMAGE_GB = 10
+# How long SageMaker waits for weights, and then for a container, at most (API reference, ProductionVariant).
+LONGEST_START_S = 3_600
 # How fast weights come from the hub, from S3, and into the accelerators, in bytes a second: likewise.
 HUB_BYTES_S = 100_000_000
 S3_BYTES_S = 200_000_000

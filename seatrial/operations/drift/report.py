@@ -30,6 +30,7 @@ class EndpointDrift:
         trial_verdict: Its verdict alone; `error` where it could not be made, empty where it is unknown.
         trial_date: The day on which it ended, in UTC; empty where it is unknown.
         scheduled_trial: The same as `trial` of the last scheduled trial.
+        day: A live day beside its simulation; empty where none was requested or read.
         unreadable: What could not be read, with the reason; no finding.
     """
 
@@ -42,6 +43,7 @@ class EndpointDrift:
     trial_verdict: str = ""
     trial_date: str = ""
     scheduled_trial: str = ""
+    day: str = ""
     findings: tuple[Finding, ...] = ()
     unreadable: tuple[str, ...] = ()
 
@@ -122,6 +124,8 @@ def _facts(drift: EndpointDrift) -> Iterator[str]:
         yield f"trial {drift.trial}"
     if drift.scheduled_trial:
         yield f"scheduled trial {drift.scheduled_trial}"
+    if drift.day:
+        yield drift.day
 
 
 def _indented(findings: Iterable[Finding], unread: Iterable[str]) -> Iterator[str]:

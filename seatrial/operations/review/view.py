@@ -254,8 +254,11 @@ class EndpointView:
         return len(self.cost_lines) > len(COSTS) or any(price.before != price.after for price in prices)
 
     def price_words(self, name: CostName) -> str:
-        """Write a price before and after; once where both are equal."""
-        return self._both(self.cost(name), usd)
+        """Write a price before and after; once where both are equal. What is removed from the app costs on."""
+        cost = self.cost(name)
+        if self.review.after is None and cost.before is not None and not self.review.is_size:
+            return f"{usd(cost.before)} until its stack is destroyed"
+        return self._both(cost, usd)
 
     @property
     def knee(self) -> BeforeAfter:
@@ -330,11 +333,29 @@ def review_headlines(review: Review, base: str) -> Iterator[str]:
     else:
         products = f" Products that change: {len(review.products)}." if review.products else ""
         yield f"{counted(len(review.endpoints), 'change')} in {compared}.{products}"
+        yield from _hourly_totals(review)
     if review.ahead:
         yield (
             f"{base} has {counted(review.ahead, 'commit')} that this checkout lacks; what they change is shown "
             f"backwards. Give {base}{MERGE_BASE} (with three dots) to compare with the merge base."
         )
+
+
+def _hourly_totals(review: Review) -> Iterator[str]:
+    """Yield what the changed endpoints of each environment cost together, before and after, where there are several."""
+    by_environment: dict[str, list[BeforeAfter]] = {}
+    for each in review.endpoints:
+        cost = EndpointView(each).cost("usd_per_hour")
+        sides = (0.0 if each.before is None else cost.before, cost.before if each.after is None else cost.after)
+        by_environment.setdefault(each.place.environment, []).append(BeforeAfter(*sides))
+    for environment, costs in by_environment.items():
+        known = [(cost.before, cost.after) for cost in costs if cost.before is not None and cost.after is not None]
+        if len(costs) == 1 or not known:
+            continue
+        before, after = (usd(sum(side)) for side in zip(*known, strict=True))
+        shown = before if before == after else f"{before} → {after}"
+        unknown = f"; {len(costs) - len(known)} without a price are not in it" if len(known) < len(costs) else ""
+        yield f"Per hour in {environment}, {counted(len(known), 'changed endpoint')}: {shown}{unknown}."
 
 
 def changed_quotas(review: Review) -> list[QuotaNeed]:

@@ -103,7 +103,8 @@ def decide_copy_count(best: FeasibleCandidate, demand: Demand) -> Decision[int]:
     )
     more = _why_more(best, demand)
     if not scaling.min_copies:  # an idle endpoint has neither copies nor instances
-        more += "; at 0 copies no instance runs: $0.00 per hour, and requests are refused until a copy has started"
+        fate = "wait" if demand.endpoint.hosting.asynchronous else "are refused"
+        more += f"; at 0 copies no instance runs: $0.00 per hour, and requests {fate} until a copy has started"
     return Decision(value=load.copy_count, because=f"{because}{more}.")
 
 

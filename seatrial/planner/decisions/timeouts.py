@@ -6,14 +6,14 @@ import math
 from typing import TYPE_CHECKING
 
 from seatrial.documents.plan import Decision
-from seatrial_base.bounds import ENGINE_START_S, HUB_BYTES_S, LOAD_BYTES_S, S3_BYTES_S
+from seatrial_base.bounds import ENGINE_START_S, HUB_BYTES_S, LOAD_BYTES_S, LONGEST_START_S, S3_BYTES_S
 from seatrial_base.units import gib
 
 if TYPE_CHECKING:
     from seatrial.specs.endpoint import ModelSpec
 
 
-LONGEST_S = 3600  # the service's bound on both timeouts
+LONGEST_S = LONGEST_START_S
 SHORTEST_S = 600
 _FROM_HUB = "download from the hub"
 

@@ -11,7 +11,7 @@ from seatrial.report.document.header import cautions, verdict_sentence
 from seatrial.report.document.jumpstart import is_jumpstart, jumpstart_section
 from seatrial.report.document.levels import failures_section, levels_section, time_section
 from seatrial.report.document.prediction import prediction_beside
-from seatrial.report.document.provenance import scaled_section, trial_name
+from seatrial.report.document.provenance import scaled_section, start_section, trial_name
 from seatrial.report.document.slo import checks_section, knees_section, overload_section, quality_section
 from seatrial.report.planned import is_comparable, plan_of_trial
 from seatrial_base.table import markdown_table
@@ -21,16 +21,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seatrial.documents.plan import Plan
+    from seatrial.documents.simulation import CopyStart
     from seatrial.report.document.section import Fact, Section
     from seatrial_load.documents.result import TrialResult
 
 
-def render_markdown(result: TrialResult, plan: Plan | None) -> str:
+def render_markdown(result: TrialResult, plan: Plan | None, start: CopyStart | None = None) -> str:
     """Write the short report; equal input gives equal text."""
-    return "\n\n".join(_blocks(result, plan)) + "\n"
+    return "\n\n".join(_blocks(result, plan, start)) + "\n"
 
 
-def _blocks(result: TrialResult, plan: Plan | None) -> Iterator[str]:
+def _blocks(result: TrialResult, plan: Plan | None, start: CopyStart | None) -> Iterator[str]:
     own = plan_of_trial(result, plan)
     yield f"## Sea trial of {escaped(trial_name(result.request))}: {result.verdict.status}"
     yield f"**{result.verdict.status.upper()}**: {escaped(verdict_sentence(result))}"
@@ -41,13 +42,13 @@ def _blocks(result: TrialResult, plan: Plan | None) -> Iterator[str]:
     yield from section_blocks(levels_section(result))
     yield from section_blocks(cost_section(result, own))
     yield from section_blocks(comparison_section(result))
-    for section in _details(result, own):
+    for section in _details(result, own, start):
         if not section.is_empty:
             yield "\n\n".join((f"<details>\n<summary>{section.heading}</summary>", *_body(section), "</details>"))
     yield _origin(result)
 
 
-def _details(result: TrialResult, plan: Plan | None) -> Iterator[Section]:
+def _details(result: TrialResult, plan: Plan | None, start: CopyStart | None) -> Iterator[Section]:
     yield scaled_section(result)
     yield knees_section(result)
     if is_jumpstart(result) and result.levels:
@@ -56,6 +57,7 @@ def _details(result: TrialResult, plan: Plan | None) -> Iterator[Section]:
     yield failures_section(result)
     if plan is not None and result.levels and is_comparable(result, plan):
         yield prediction_beside(result, plan)
+    yield start_section(result, start if plan is not None else None)
     yield level_cost_section(result, plan)
     yield compared_section(result)
     yield validity_section(result)

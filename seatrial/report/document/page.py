@@ -31,6 +31,7 @@ from seatrial.report.document.provenance import (
     live_section,
     reproduction_section,
     scaled_section,
+    start_section,
     trial_name,
 )
 from seatrial.report.document.slo import checks_section, knees_section, overload_section, quality_section
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 
     from seatrial.documents.calibration import Outlook
     from seatrial.documents.plan import Plan
+    from seatrial.documents.simulation import CopyStart
     from seatrial.report.document.section import Fact, Section
     from seatrial_base.table import Scalar
     from seatrial_load.documents.distribution import Distribution, Interval
@@ -76,6 +78,7 @@ class Page:
         sections: Those to decide by.
         details: The rest, folded.
         downloads: The result as files.
+        eyebrow: What the page is of, above its title.
     """
 
     title: str
@@ -83,12 +86,13 @@ class Page:
     sign: str
     because: str
     cautions: tuple[str, ...]
-    facts: tuple[Fact, ...]
-    key_figures: tuple[Fact, ...]
     sections: tuple[Section, ...]
-    details: tuple[Section, ...]
-    downloads: tuple[Download, ...]
-    footer: str
+    facts: tuple[Fact, ...] = ()
+    key_figures: tuple[Fact, ...] = ()
+    details: tuple[Section, ...] = ()
+    downloads: tuple[Download, ...] = ()
+    footer: str = ""
+    eyebrow: str = "Sea trial"
 
 
 def render_html(
@@ -98,20 +102,31 @@ def render_html(
     *,
     library: Path = LIBRARY,
     document: str | None = None,
+    start: CopyStart | None = None,
 ) -> str:
-    """Write the report as one HTML page that needs nothing else; equal input gives equal bytes.
+    """Write the report as one HTML page.
+
+    Args:
+        library: As `page_html` takes it.
+        document: What `render_json` wrote of the result, where it is at hand.
+        start: What the plan's spec says of the start of a copy.
+    """
+    return page_html(page_of(result, plan, outlook, document, start), library)
+
+
+def page_html(page: Page, library: Path = LIBRARY) -> str:
+    """Write a page that needs nothing else; equal input gives equal bytes.
 
     Of credentials, only the first characters are left. Scripts and downloads are put in after these were sought: a
     download is masked already, and its Base64 is three quarters of a page of many levels.
 
     Args:
         library: The chart library; where it is missing, the page has a note and the tables alone.
-        document: What `render_json` wrote of the result, where it is at hand.
     """
-    carried = scripts(library)
+    has_charts = any(section.charts for section in (*page.sections, *page.details))
+    carried = scripts(library) if has_charts else ()
     policy = " ".join(map(source_hash, carried)) or "'none'"
-    page = page_of(result, plan, outlook, document)
-    absent = "" if carried else ABSENT
+    absent = ABSENT if has_charts and not carried else ""
     text = redacted(_templates().get_template("report.html.j2").render(page=page, policy=policy, absent=absent))
     text = "\n".join(line if line.isprintable() else printable(line) for line in text.split("\n"))
     for download in page.downloads:
@@ -120,11 +135,15 @@ def render_html(
 
 
 def page_of(
-    result: TrialResult, plan: Plan | None, outlook: Outlook | None = None, document: str | None = None
+    result: TrialResult,
+    plan: Plan | None,
+    outlook: Outlook | None = None,
+    document: str | None = None,
+    start: CopyStart | None = None,
 ) -> Page:
     """Return the report's content; a plan that the trial was not made from is left out with a caution."""
     own = plan_of_trial(result, plan)
-    sections = [section for section in _sections(result, own, outlook) if not section.is_empty]
+    sections = [section for section in _sections(result, own, outlook, start) if not section.is_empty]
     version = f" {result.seatrial_version}" if result.seatrial_version else ""
     return Page(
         title=trial_name(result.request),
@@ -141,7 +160,9 @@ def page_of(
     )
 
 
-def _sections(result: TrialResult, plan: Plan | None, outlook: Outlook | None) -> Iterator[Section]:
+def _sections(
+    result: TrialResult, plan: Plan | None, outlook: Outlook | None, start: CopyStart | None
+) -> Iterator[Section]:
     yield curves_section(result, plan)
     yield checks_section(result)
     yield scaled_section(result)
@@ -159,6 +180,7 @@ def _sections(result: TrialResult, plan: Plan | None, outlook: Outlook | None) -
     if plan is not None:
         comparable = is_comparable(result, plan)
         yield prediction_beside(result, plan, outlook) if comparable else prediction_apart(result, plan)
+    yield start_section(result, start if plan is not None else None)
     yield knees_section(result)
     yield measurement_section(result)
     yield level_cost_section(result, plan)
@@ -207,8 +229,8 @@ class Download:
 def downloads_of(result: TrialResult, document: str | None = None) -> tuple[Download, ...]:
     """Return the result as JSON and its levels as CSV; of credentials, only the first characters are left."""
     return (
-        Download("report.json", "JSON", _uri("application/json", document or render_json(result))),
-        Download("report.csv", "CSV", _uri("text/csv", redacted(render_csv(result)))),
+        Download("report.json", "JSON", data_uri("application/json", document or render_json(result))),
+        Download("report.csv", "CSV", data_uri("text/csv", redacted(render_csv(result)))),
     )
 
 
@@ -263,5 +285,6 @@ def _ends(name: str, interval: Interval | None) -> Iterator[tuple[str, float | N
     yield f"{name}_high", None if interval is None else interval.high
 
 
-def _uri(kind: str, text: str) -> str:
+def data_uri(kind: str, text: str) -> str:
+    """Return a text as a `data:` URI."""
     return f"data:{kind};base64,{base64.b64encode(text.encode()).decode()}"

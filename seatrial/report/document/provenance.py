@@ -1,4 +1,4 @@
-"""Provenance of a trial: deployment, decisions, name, and the command that makes it again."""
+"""Provenance of a trial: deployment, start, decisions, name, and the command that makes it again."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from seatrial.documents.plan import Decision, Image
 from seatrial.locks.locked_plan import provenance_lines
 from seatrial.report.document.section import Fact, Section, Text
 from seatrial.report.values import count_cell, missing_cell, number_cell, sentence
-from seatrial_base.table import Cell, Column, Table
+from seatrial_base.table import Cell, Column, Table, number_columns, table_of, text_columns
 from seatrial_load.documents.arrivals import ARRIVALS
 from seatrial_load.documents.options import OPTIONS
 from seatrial_load.documents.request import JUMPSTART_LEVELS, LIMITS
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seatrial.documents.plan import Plan
+    from seatrial.documents.simulation import CopyStart
     from seatrial_load.documents.request import Load, TrialRequest, Workload
     from seatrial_load.documents.result import TrialResult
 
@@ -81,6 +82,35 @@ def decisions_section(plan: Plan) -> Section:
         remarks=warnings,
         detail=True,
     )
+
+
+def start_section(result: TrialResult, start: CopyStart | None) -> Section:
+    """Return how long the copy on trial took to start, and what the plan says of a start and of a shorter one."""
+    lines = [] if result.start is None else [f"The copy on trial: {result.start.words}"]
+    lines += [] if start is None else [start.waits, *start.warnings]
+    return Section(
+        anchor="start",
+        heading="Start of a copy",
+        paragraphs=tuple(map(sentence, lines)),
+        tables=tuple(start_tables(start)) if start is not None else (),
+        detail=True,
+    )
+
+
+def start_tables(start: CopyStart) -> Iterator[Table]:
+    """Yield the parts of a copy's start, when it gives its first answer, and what would shorten it by how much."""
+    columns = (*text_columns("part"), *number_columns("seconds", "likely"), *text_columns("source"))
+    for caption, parts in (("Parts", start.parts), ("First answer", start.totals), ("What saves", start.shortcuts)):
+        rows = (
+            (
+                part.part,
+                f"{part.seconds:,.0f}",
+                "" if part.likely_s is None else f"{part.likely_s:,.0f}",
+                "; ".join(dict.fromkeys(filter(None, (part.source, part.likely_source)))),
+            )
+            for part in parts
+        )
+        yield table_of(columns, rows, caption)
 
 
 def reproduction_section(result: TrialResult) -> Section:

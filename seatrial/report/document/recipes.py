@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from html import escape
 from typing import TYPE_CHECKING
 
 from seatrial.documents.plan import hardware_words
 from seatrial.report.document.markdown import section_blocks
+from seatrial.report.document.page import SIGNS, Page, page_html
 from seatrial.report.document.section import Section
 from seatrial.report.document.slo import METRICS
 from seatrial.report.values import measured_cell, number_cell, percent
-from seatrial_base.table import Cell, Column, Table, Tone, html_table
-from seatrial_base.text import escaped, printable
+from seatrial_base.table import Cell, Column, Table, Tone
+from seatrial_base.text import escaped
 from seatrial_base.units import GIB, counted, digits, usd
 from seatrial_load.measure.interval import CONFIDENCE
 
@@ -34,11 +34,6 @@ NAMES = {
 }
 _SHARES = ("exact_match", "identical_answers", "same_text")
 _TONES: dict[str, Tone] = {"better": "good", "worse": "bad"}
-_STYLE = (
-    "body{font:16px/1.5 system-ui,sans-serif;max-width:70rem;margin:2rem auto;padding:0 1rem}"
-    "table{border-collapse:collapse;margin:1rem 0}td,th{border:1px solid #bbb;padding:.3rem .6rem;text-align:left}"
-    "td.number{text-align:right}.caution{border-left:4px solid #b80;padding-left:.6rem}"
-)
 
 
 def comparison_title(compared: RecipeComparison) -> str:
@@ -184,25 +179,15 @@ def recipes_markdown(compared: RecipeComparison) -> str:
 
 def recipes_html(compared: RecipeComparison) -> str:
     """Write a comparison as one HTML page that needs nothing else; equal input gives equal bytes."""
-    title = escape(f"Recipes {comparison_title(compared)}")
-    note = f"Served by a local engine, not the model: {compared.engine_note}" if compared.engine_note else ""
-    parts = [
-        f"<h1>{title}</h1>",
-        f"<p><strong>{escape(compared.verdict)}</strong></p>",
-        *((f'<p class="caution">{escape(note)}</p>',) if note else ()),
-        *(part for section in recipe_sections(compared) for part in _section_html(section)),
-    ]
-    body = "\n".join(parts)
-    text = (
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>\n'
-        f"<style>{_STYLE}</style></head>\n<body>{body}\n</body></html>\n"
+    status = compared.b.trial.verdict.status
+    note = f"Served by a local engine, not the model: {compared.engine_note}"
+    page = Page(
+        eyebrow="Comparison of recipes",
+        title=comparison_title(compared),
+        status=status,
+        sign=SIGNS[status],
+        because=compared.verdict,
+        cautions=(note,) if compared.engine_note else (),
+        sections=recipe_sections(compared),
     )
-    return printable(text, layout="\n")
-
-
-def _section_html(section: Section) -> Iterator[str]:
-    yield f"<h2>{escape(section.heading)}</h2>"
-    yield from (f"<p>{escape(paragraph)}</p>" for paragraph in section.paragraphs)
-    yield from map(html_table, section.tables)
-    if section.remarks:
-        yield "".join(("<ul>", *(f"<li>{escape(remark)}</li>" for remark in section.remarks), "</ul>"))
+    return page_html(page)

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from seatrial.documents.plan import AT_PEAK, STAND_IN, UNPREDICTED, hardware_words
 from seatrial.report.planned import carried_lines, edges, measure_first, met_words
+from seatrial.report.scaling_cost import scaling_cost_lines
 from seatrial.report.terminal.tables import narrow_usd, table_view, whole_percent
 from seatrial.specs.prices import CONDITIONS, PURCHASES, priced
 from seatrial_base.catalog.images import IMAGES
@@ -55,33 +56,8 @@ _NAMES: Mapping[str, str] = {"ttft_ms": "TTFT", "tpot_ms": "TPOT", "e2e_latency_
 _UNBOUNDED = (("ttft_ms", "ttft_p95_ms", "TTFT p95"), ("tpot_ms", "tpot_p95_ms", "TPOT p95"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetricVolume:
-    """The metrics that an endpoint of planned size publishes in a month.
-
-    Attributes:
-        enhanced: Metrics by instance, copy and accelerator; 0 where they are off.
-        enhanced_usd: What these cost in a month, if they are billed as custom metrics.
-        detailed_gb: GB of every hundred series of OpenTelemetry metrics; 0 where they are off.
-    """
-
-    enhanced: int
-    enhanced_usd: float
-    detailed_gb: float
-    every_s: int
-
-    @property
-    def lines(self) -> Iterator[str]:
-        """The same in words, for the plan's screen."""
-        if self.enhanced:
-            yield f"enhanced metrics: {self.enhanced}, {usd(self.enhanced_usd)}/month if billed as custom ones"
-        if self.detailed_gb:
-            often = f"every {self.every_s} s"
-            yield f"detailed metrics {often}: {self.detailed_gb:.1f} GB/month for each {SERIES} series, billed by GB"
-
-
-def metric_volume(metrics: MetricsSpec, plan: Plan) -> MetricVolume:
-    """Return the metrics that an endpoint publishes on top of the usual ones.
+def metric_lines(metrics: MetricsSpec, plan: Plan) -> Iterator[str]:
+    """Yield the metrics that an endpoint of planned size publishes in a month on top of the usual ones.
 
     Formulas: metrics = instances x (3 + 2 x accelerators) + copies x 12; GB = 100 series x 400 bytes x seconds of a
     month / frequency / 1e9.
@@ -96,15 +72,12 @@ def metric_volume(metrics: MetricsSpec, plan: Plan) -> MetricVolume:
     accelerators = 0 if known is None else known.accelerator_count
     instances, copies = plan.instance_count.value, plan.copy_count.value
     enhanced = instances * (PER_INSTANCE + PER_ACCELERATOR * accelerators) + copies * PER_COPY
-    every_s = metrics.frequency_s or USUAL_S
-    points = SERIES * HOURS_PER_MONTH * S_PER_HOUR / every_s
-    is_enhanced, is_detailed = bool(metrics.enhanced), metrics.detailed is not False
-    return MetricVolume(
-        enhanced=enhanced if is_enhanced else 0,
-        enhanced_usd=enhanced * USD_PER_METRIC_AND_MONTH if is_enhanced else 0.0,
-        detailed_gb=points * POINT_BYTES / GB if is_detailed else 0.0,
-        every_s=every_s,
-    )
+    if metrics.enhanced:
+        yield f"enhanced metrics: {enhanced}, {usd(enhanced * USD_PER_METRIC_AND_MONTH)}/month if billed as custom ones"
+    if metrics.detailed is not False:
+        every_s = metrics.frequency_s or USUAL_S
+        monthly_gb = SERIES * POINT_BYTES * HOURS_PER_MONTH * S_PER_HOUR / every_s / GB
+        yield f"detailed metrics every {every_s} s: {monthly_gb:.1f} GB/month for each {SERIES} series, billed by GB"
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,58 +116,59 @@ def bounded_latencies(slo: Slo) -> Iterator[Bounded]:
 
 def first_screen(plan: Plan, loaded: LoadedSpec, columns: int = COLUMNS) -> RenderableType:
     """Return the plan in 15 lines at most, on a terminal of some columns; `--explain` has what finds no room."""
-    lines: list[tuple[str, str]] = []
-    headline = _headline(plan)
-    if headline is not None:
-        share = (headline.usd_per_hour or 0) / (plan.cost.usd_per_hour or math.inf)
-        lines.append(
-            (
-                "best buy",
-                (
-                    f"{_proposal(headline, loaded, f' ({whole_percent(share)} of the plan)')}\n"
-                    f"if your answers stay as good: {kept_quality(headline.quantization)}; measure it"
-                ),
-            )
-        )
-    # The family that is used for an unknown one is shown with the model: every number of the screen rests on it.
-    model = f"{plan.model_name}, {plan.engine.value} {plan.engine_version.value}"
-    # Containers for AWS Neuron have numbers of their own, which read like an old engine's.
-    inside = [row.bundles for row in IMAGES.rows if row.tag == plan.image.value.tag and row.flavour == "neuronx"]
-    model += f" for AWS Neuron ({inside[0]})" if inside and inside[0] else ""
-    stand_in = next((warning for warning in plan.warnings if warning.startswith(STAND_IN)), "")
-    lines.append(("model", (f"{model}\n{stand_in.rstrip('.')}" if stand_in else model)))
-    lines.append(("load", f"{loaded.lengths.words}, {_turns(loaded)}{_traffic(loaded)}: {_throughput(plan, loaded)}"))
-    if carried := "\n".join(carried_lines(plan)):
-        lines.append(("rate", carried))
-    longest = f"requests of at most {plan.max_model_len.value:,} tokens"
-    lines.append(("deployment", f"{deployment(plan)}; {longest}{_offer(plan.instance_type.value, loaded)}"))
-    if hosting := "\n".join(_hosting(plan, loaded)):
-        lines.append(("hosting", hosting))
-    lines.append(("cost", _cost(plan, loaded.environment.region)))
-    point = planned_point(plan)
-    if point is not None:
-        lines.append(("latency", "\n".join(_latencies(plan, loaded, point))))
-        kind = plan.band.kind
-        words = {
-            "met": met_words(plan) or "met, also at the upper end of the band",
-            "at risk": met_words(plan) or "met, but missed at the upper end of the band",
-            "missed": "missed",
-            "none": "none: the spec bounds no latency",
-        }[slo_state(plan, loaded)]
-        lines.append(("SLO", f"{words}; band ±{whole_percent(plan.band.latency)} ({kind})"))
+    headline, point = _headline(plan), planned_point(plan)
     unpredicted = next((warning for warning in plan.warnings if warning.startswith(UNPREDICTED)), "")
-    lines += _doubts_and_rivals(plan, loaded, unpredicted, columns)
-    # The best buy is on top already.
-    if plan.proposals and headline is None:
-        lines.append(("proposed", _proposal(min(plan.proposals, key=_gain), loaded)))
-    if plan.probe is not None:
-        lines.append(("probe", _probe(plan.probe, loaded)))
-    last = ("next", _next(loaded))
+    longest = f"requests of at most {plan.max_model_len.value:,} tokens"
+    lines: list[tuple[str, str]] = [
+        ("best buy", _best_buy(headline, plan, loaded)),
+        ("model", _model(plan)),
+        ("load", f"{loaded.lengths.words}, {_turns(loaded)}{_traffic(loaded)}: {_throughput(plan, loaded)}"),
+        ("rate", "\n".join(carried_lines(plan))),
+        ("deployment", f"{deployment(plan)}; {longest}{_offer(plan.instance_type.value, loaded)}"),
+        ("hosting", "\n".join(_hosting(plan, loaded))),
+        ("cost", "\n".join((_cost(plan, loaded.environment.region), *scaling_cost_lines(plan, loaded)))),
+        ("latency", "\n".join(_latencies(plan, loaded, point))),
+        ("SLO", _slo(plan, loaded)),
+        *_doubts_and_rivals(plan, loaded, unpredicted, columns),
+        # The best buy is on top already.
+        ("proposed", _proposal(min(plan.proposals, key=_gain), loaded) if plan.proposals and headline is None else ""),
+        ("probe", "" if plan.probe is None else _probe(plan.probe, loaded)),
+    ]
+    lines, last = [(name, text) for name, text in lines if text], ("next", _next(loaded))
     if warnings := [warning for warning in warnings_of(plan) if warning != unpredicted]:
         lines.append(("warnings", _warned(warnings, MOST_LINES - 1 - _height((*lines, last), columns), columns)))
     rows = fitted((*lines, last), columns)
     view = table_view(table_of((name_column(""), *text_columns("")), rows))
     return Group(Text(f"Plan for {plan.endpoint} in {plan.environment}", style="bold"), view)
+
+
+def _best_buy(headline: Proposal | None, plan: Plan, loaded: LoadedSpec) -> str:
+    if headline is None:
+        return ""
+    share = whole_percent((headline.usd_per_hour or 0) / (plan.cost.usd_per_hour or math.inf))
+    kept = f"if your answers stay as good: {kept_quality(headline.quantization)}; measure it"
+    return f"{_proposal(headline, loaded, f' ({share} of the plan)')}\n{kept}"
+
+
+def _model(plan: Plan) -> str:
+    """Name model and engine; with the family that is used for an unknown one: every number rests on it."""
+    # Containers for AWS Neuron have numbers of their own, which read like an old engine's.
+    inside = [row.bundles for row in IMAGES.rows if row.tag == plan.image.value.tag and row.flavour == "neuronx"]
+    neuron = f" for AWS Neuron ({inside[0]})" if inside and inside[0] else ""
+    stand_in = next((f"\n{warning.rstrip('.')}" for warning in plan.warnings if warning.startswith(STAND_IN)), "")
+    return f"{plan.model_name}, {plan.engine.value} {plan.engine_version.value}{neuron}{stand_in}"
+
+
+def _slo(plan: Plan, loaded: LoadedSpec) -> str:
+    if planned_point(plan) is None:
+        return ""
+    words = {
+        "met": met_words(plan) or "met, also at the upper end of the band",
+        "at risk": met_words(plan) or "met, but missed at the upper end of the band",
+        "missed": "missed",
+        "none": "none: the spec bounds no latency",
+    }[slo_state(plan, loaded)]
+    return f"{words}; band ±{whole_percent(plan.band.latency)} ({plan.band.kind})"
 
 
 def _doubts_and_rivals(plan: Plan, loaded: LoadedSpec, unpredicted: str, columns: int) -> Iterator[tuple[str, str]]:
@@ -408,17 +382,16 @@ def _hosting(plan: Plan, loaded: LoadedSpec) -> Iterator[str]:
     if hosting.instance_pools:
         first, *others = hosting.instance_pools
         yield f"{', '.join(others)} where {first} has no capacity; cost not counted"
-    if scaling.goes_to_zero:
-        unit = "instance" if hosting.kind == "single_model" else "copy"
-        yield f"to zero: $0.00/h without any {unit}"
     if scaling.scale_in_protection:
         yield "scaling never removes copies"
     if hosting.metrics is not None:
-        yield from metric_volume(hosting.metrics, plan).lines
+        yield from metric_lines(hosting.metrics, plan)
 
 
-def _latencies(plan: Plan, loaded: LoadedSpec, point: CurvePoint | RatePoint) -> Iterator[str]:
+def _latencies(plan: Plan, loaded: LoadedSpec, point: CurvePoint | RatePoint | None) -> Iterator[str]:
     """Yield each bounded latency with its band and its bound; TTFT and TPOT where nothing is bounded."""
+    if point is None:
+        return
     bounds = tuple(bounded_latencies(loaded.endpoint.slo))
     # The two that are nearest to their bounds, or furthest above them, decide; they are shown in the spec's order.
     tightest = sorted(bounds, key=lambda bound: _ratio(bound, point), reverse=True)[:_MOST_BOUNDS]

@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING, Literal
 from rich.console import Group
 from rich.text import Text
 
+from seatrial.deployment.starts import copy_start
 from seatrial.documents.plan import Decision, Image
+from seatrial.report.document.provenance import start_tables
 from seatrial.report.planned import band_text, carried_lines, measure_first, side_lines
+from seatrial.report.scaling_cost import scaling_cost_lines
 from seatrial.report.terminal.first_screen import COLUMNS, first_screen, warnings_of
 from seatrial.report.terminal.tables import heading, narrow_usd, table_view, whole_percent
 from seatrial.specs.prices import CONDITIONS, PURCHASES
@@ -49,7 +52,7 @@ FRONT = (
     "No other deployment is better in price, single-request latency and highest throughput together. > marks the plan."
 )
 UNPRICED = "Predicted to meet the SLO. Chosen only where the spec names the type or with --allow-unknown-price."
-Section = Literal["decisions", "memory", "regime", "curve", "cost", "alternatives", "warnings"]
+Section = Literal["decisions", "memory", "regime", "curve", "cost", "start", "alternatives", "warnings"]
 
 
 def decisions_view(plan: Plan) -> RenderableType:
@@ -363,6 +366,13 @@ def _memory_parts(plan: Plan, loaded: LoadedSpec) -> Iterator[RenderableType]:
     yield memory_view(plan.memory, typical)
 
 
+def _start_parts(plan: Plan, loaded: LoadedSpec) -> Iterator[RenderableType]:
+    start = copy_start(plan, loaded)
+    yield heading("Start of a copy")
+    yield from map(table_view, start_tables(start))
+    yield Text("\n".join((start.waits, *start.warnings)))
+
+
 def _alternative_parts(plan: Plan, loaded: LoadedSpec) -> Iterator[RenderableType]:
     if plan.pareto:
         yield pareto_view(plan)
@@ -387,7 +397,8 @@ SECTIONS: Mapping[Section, Callable[[Plan, LoadedSpec], Iterable[RenderableType]
     "memory": _memory_parts,
     "regime": lambda plan, _: (regime_view(plan.regime),),
     "curve": lambda plan, _: (curve_view(plan),),
-    "cost": lambda plan, _: (cost_view(plan.cost),),
+    "cost": lambda plan, loaded: (cost_view(plan.cost), *map(Text, scaling_cost_lines(plan, loaded, whole=True))),
+    "start": _start_parts,
     "alternatives": _alternative_parts,
     "warnings": lambda plan, _: (Text(f"\nwarning: {warning}", style="yellow") for warning in warnings_of(plan)),
 }

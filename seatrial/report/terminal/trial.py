@@ -172,6 +172,8 @@ def calibration_view(outlook: Outlook, entry: EndpointCalibration) -> Renderable
         parts.append(
             Text(f"{text}." if not latencies else f"{text}, p90 latency {sum(latencies) / len(latencies):.1%}.")
         )
+    if entry.source.start is not None:
+        parts.append(Text(f"start of a copy: {entry.source.start.words}"))
     if entry.source.engine_note:
         parts.append(Text(f"measured on: {entry.source.engine_note}", style="yellow"))
     return Group(*parts)

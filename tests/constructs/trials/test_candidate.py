@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Literal
 
 import pytest
 
 from seatrial_base.tags import candidate_name, candidate_tags
+from seatrial_cdk.trials.runtime.candidate import keep_first_start, read_start
 from seatrial_cdk.trials.runtime.components import VariantCapacity
 from seatrial_cdk.trials.runtime.handler import dispatch
-from seatrial_cdk.trials.runtime.order import CarriedCopies, read_copies, write_copies
+from seatrial_cdk.trials.runtime.order import CarriedCopies, Order, read_copies, write_copies
 from seatrial_cdk.trials.runtime.scaling import read_held
 from seatrial_cdk.trials.runtime.store import UnavailableError
+from seatrial_load.documents.result import TrialResult
 from tests.constructs.conftest import OLD, SPECIFICATION, component
 from tests.constructs.trials.conftest import COMPONENT, ROLLBACKS, UNREADABLE
 
@@ -21,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from seatrial_cdk.trials.runtime.order import CustomResourceEvent
-    from seatrial_load.documents.result import TrialResult
     from tests.constructs.trials.conftest import Response, World
 
 CANDIDATE = candidate_name("dev-chat", "request-1")
@@ -349,6 +351,50 @@ class TestAnUpdate:
         before["OldResourceProperties"] = {**before["ResourceProperties"], "Mode": "report"}
         assert data(scaled.ask(before))["CopyCount"] == "6"
         assert "state/dev-chat/copies.json" in scaled.store.texts
+
+
+class TestTheStartOfACopy:
+    @pytest.mark.parametrize(("instances", "added"), [(4, 0), (3, 1)], ids=["free", "new instance"])
+    def test_of_a_candidate_is_measured_until_it_is_seen_in_service(
+        self, scaled: World, before: CustomResourceEvent, instances: int, added: int
+    ) -> None:
+        scaled.components.born = {"status": "Creating", "current_copies": 0}
+        scaled.components.instances = VariantCapacity(instances, 4)
+        began_s = scaled.clock.now_s
+
+        def act() -> None:
+            if scaled.clock.now_s == began_s + 400.0:
+                scaled.components.instances = VariantCapacity(4, 4)
+                scaled.components.found[CANDIDATE] = component(CANDIDATE, specification=SPECIFICATION)
+
+        scaled.clock.acts.append(act)
+        scaled.course.result = replace(scaled.course.result, engine_note="simulated")
+        run(scaled, before)
+        start = TrialResult.from_json(scaled.store.texts["trials/dev-chat/b/request-1.json"]).start
+        assert start is not None
+        assert 400.0 <= start.seconds <= 415.0
+        assert (start.instances_added, start.simulated) == (added, True)
+        assert "start of the copy: simulated, 4" in scaled.store.texts["trials/dev-chat/b/request-1.md"]
+
+    @pytest.mark.parametrize(
+        ("before_s", "took_s", "kind", "known"),
+        [
+            (30, 420, "Create", True),
+            (30, 420, "Update", False),
+            (9e4, 420, "Create", False),
+            (30, 9e4, "Create", False),
+        ],
+    )
+    def test_of_a_first_component_is_told_by_times_that_are_those_of_a_start(
+        self, world: World, create: CustomResourceEvent, before_s: float, took_s: float, kind: str, *, known: bool
+    ) -> None:
+        changed = datetime.fromtimestamp(world.clock.now_s - before_s, UTC)
+        created = changed - timedelta(seconds=took_s)
+        world.components.found[COMPONENT] = component(created=created, changed=changed)
+        order = Order({**create, "RequestType": kind}, world.clock.now_s)  # type: ignore[typeddict-item] # of three texts
+        keep_first_start(order, world.context)
+        start = read_start(order, world.context)
+        assert (start and start.seconds) == (took_s if known else None)
 
 
 class TestAnOldSdk:

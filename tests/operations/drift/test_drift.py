@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 import json
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
+from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -15,23 +16,26 @@ from botocore.exceptions import ClientError
 from seatrial.deployment.document import Deployment
 from seatrial.engines.rendered import RenderedConfig
 from seatrial.operations.drift.check import DriftClients, Locked, check_drift
-from seatrial.operations.drift.report import drift_judgement, drift_lines, drift_markdown
+from seatrial.operations.drift.day import with_day
+from seatrial.operations.drift.report import DriftReport, EndpointDrift, drift_judgement, drift_lines, drift_markdown
 from seatrial.operations.drift.trials import scheduled_key
 from seatrial.specs.endpoint import EndpointSpec
 from seatrial.specs.environment import EnvironmentSpec
+from seatrial.specs.load import load_spec
 from seatrial_base.findings import Finding, Place
 from seatrial_cdk.trials.runtime.store import scheduled_latest_key
 from seatrial_load.documents.result import Comparison, Verdict
 from tests.constructs.conftest import passing_result
 from tests.operations.test_preflight import Account, refused
+from tests.operations.test_simulation import Account as CountedAccount
 from tests.sample_plan import LMI_IMAGE, sample_plan
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from seatrial.operations.drift.report import DriftReport
     from seatrial_load.documents.result import TrialResult
 
+ROOT = Path(__file__).parents[3]
 NOW = datetime(2026, 11, 24, tzinfo=UTC)  # three days after the trial
 ENDPOINT = EndpointSpec.model_validate(
     {
@@ -63,6 +67,35 @@ OUTPUTS = {
     "ResultsBucket": "results",
     "TrialResultUri": "s3://results/passed/chat.json",
 }
+
+
+def day_of(**sums: list[float]) -> DriftReport:
+    loaded = load_spec(ROOT / "endpoints/llama-2-7b-chat.yaml", "dev", environments=ROOT / "environments")
+    account = CountedAccount("chat", **sums)
+    clients = cast("Any", SimpleNamespace(alarms=account, endpoints=account))
+    drift = EndpointDrift(endpoint="llama-2-7b-chat", stack_name="")
+    return DriftReport(environment="dev", endpoints=(with_day(drift, loaded, clients, date(2026, 11, 20)),))
+
+
+def test_a_live_day_is_compared_with_its_simulation() -> None:
+    even = [12.0] * 1440
+    report = day_of(Invocations=even, InvocationsPerCopy=even)
+    assert (report.all_findings, report.endpoints[0].unreadable) == ((), ())
+    assert "day 2026-11-20: copies equal in 100.0% of 1,440 minutes; refused 0.00%" in "\n".join(drift_lines(report))
+    # Two copies from eight to half past nine, an hour without any, and then minutes without requests.
+    counted = [0.0 if 600 <= at < 660 or 700 <= at < 800 else 12.0 for at in range(1440)]
+    per_copy = [came / 2 if 480 <= at < 570 else came for at, came in enumerate(counted)]
+    failed = [12.0 * (600 <= at < 660) for at in range(1440)]
+    report = day_of(Invocations=counted, InvocationsPerCopy=per_copy, NoCapacityInvocationFailures=failed)
+    copies, refusals = report.all_findings
+    assert (copies.rule, copies.severity, refusals.rule) == ("SEA569", "warning", "SEA570")
+    hours = (
+        "08:00 UTC (live 2.0, simulated 1.0), 10:00 UTC (live 0.0, simulated 1.0), 09:00 UTC (live 1.5, simulated 1.0)"
+    )
+    assert f"equal to the simulation's in 88.8% of the minutes; most apart at {hours}" in copies.message
+    assert refusals.message == "4.48%, expected 0.00% as simulated"
+    unread = day_of(Invocations=[9.0]).endpoints[0]
+    assert (unread.findings, unread.unreadable) == ((), ("day 2026-11-20: CloudWatch has no InvocationsPerCopy of it",))
 
 
 @dataclass

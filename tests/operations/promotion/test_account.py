@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from seatrial.operations.promotion import evidence_of_result, evidence_of_stack, signing_key, with_public_key
+from seatrial.operations.promotion import evidence_of_result, evidence_of_stack, signing_key
 from seatrial.specs.environment import EnvironmentSpec
-from seatrial_base.errors import BenchError, SpecError
+from seatrial.specs.yaml_edit import edited_text
+from seatrial_base.errors import BenchError
 from tests.constructs.conftest import EvidenceKey, passing_result
 from tests.operations.drift.test_drift import OUTPUTS, Live
 from tests.operations.test_preflight import refused
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from seatrial.operations.promotion import TrialEvidence
+    from seatrial.specs.yaml_source import Yaml
 
 RESULT = passing_result()
 OTHER = json.dumps({"error": "the budget ended"})
@@ -118,28 +120,27 @@ def test_a_given_file_is_named_with_its_report() -> None:
 
 
 FIRST, SECOND = EvidenceKey().public, EvidenceKey().public
+KEYS = ("promotion", "public_keys")
 
 
 @pytest.mark.parametrize(
-    ("promotion", "edited"),
+    ("promotion", "keys", "edited"),
     [
-        ("{source: dev}", f"{{source: dev, public_keys: [{SECOND}]}}"),
-        ("{source: dev, public_keys: []}", f"{{source: dev, public_keys: [{SECOND}]}}"),
-        (f"{{public_keys: [{FIRST}]}}", f"{{public_keys: [{FIRST}, {SECOND}]}}"),
-        ("\n  source: dev", f"\n  public_keys:\n    - {SECOND}\n  source: dev"),
-        (f"\n  public_keys:\n    - {FIRST} # old", f"\n  public_keys:\n    - {FIRST}\n    - {SECOND} # old"),
-        (f"\n  public_keys: [{FIRST}]", f"\n  public_keys: [{FIRST}, {SECOND}]"),
+        ("{source: dev}", [SECOND], f"{{source: dev, public_keys: [{SECOND}]}}"),
+        ("{source: dev, public_keys: []}", [SECOND], f"{{source: dev, public_keys: [{SECOND}]}}"),
+        (f"{{public_keys: [{FIRST}]}}", [FIRST, SECOND], f"{{public_keys: [{FIRST}, {SECOND}]}}"),
+        ("\n  source: dev", [SECOND], f"\n  source: dev\n  public_keys:\n    - {SECOND}"),
+        (
+            f"\n  public_keys:\n    - {FIRST} # a",
+            [FIRST, SECOND],
+            f"\n  public_keys:\n    - {FIRST} # a\n    - {SECOND}",
+        ),
+        (f"\n  public_keys: [{FIRST}]", [FIRST, SECOND], f"\n  public_keys:\n    - {FIRST}\n    - {SECOND}"),
     ],
 )
-def test_a_key_is_added_and_nothing_else_of_the_file_changes(promotion: str, edited: str) -> None:
+def test_a_key_is_added_and_nothing_else_of_the_file_changes(promotion: str, keys: list[Yaml], edited: str) -> None:
     head, tail = "# ours\nname: prod\npromotion: ", "\nregion: us-east-1 # here\n"
-    assert with_public_key(f"{head}{promotion}{tail}", SECOND, "prod.yaml") == f"{head}{edited}{tail}"
-
-
-@pytest.mark.parametrize("text", ["name: prod\n", "base: &b {source: dev}\npromotion: *b\n", "promotion: {}\n"])
-def test_a_file_to_which_no_key_can_be_added_is_left_alone(text: str) -> None:
-    with pytest.raises(SpecError, match=r"SEA584.*(?s:.*)add it by hand: promotion.public_keys"):
-        with_public_key(text, SECOND, "prod.yaml")
+    assert edited_text(f"{head}{promotion}{tail}", {KEYS: keys}, "prod.yaml") == f"{head}{edited}{tail}"
 
 
 def test_the_public_half_of_the_signing_key_is_read_from_the_stack_of_the_trial_service() -> None:

@@ -6,8 +6,7 @@ import json
 
 import pytest
 
-from seatrial.documents.calibration import Calibration
-from seatrial.planner.calibration import read_calibration
+from seatrial.documents.calibration import Calibration, read_calibration
 from seatrial_base.errors import SpecError
 
 ENTRY: dict[str, object] = {

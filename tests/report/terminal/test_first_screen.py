@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from seatrial.deployment.starts import start_parts
 from seatrial.documents.plan import Proposal, RatePoint
 from seatrial.report.planned import measure_first
+from seatrial.report.scaling_cost import scaling_cost_lines
 from seatrial.report.terminal.first_screen import MOST_LINES, fitted, gate_point, load_tok_s, slo_state, warnings_of
 from seatrial.report.terminal.plan import SECTIONS, plan_view, price_sentence
 from seatrial.specs.endpoint import EndpointSpec
+from seatrial_base.units import usd
+from tests.sample_plan import decided
 
 if TYPE_CHECKING:
     from seatrial.documents.plan import Plan
@@ -23,9 +28,12 @@ if TYPE_CHECKING:
 GOLDEN = Path(__file__).parent / "golden"
 
 
-def with_slo(loaded: LoadedSpec, **slo: object) -> LoadedSpec:
-    endpoint = EndpointSpec.model_validate({**loaded.endpoint.model_dump(), "slo": slo})
+def with_slo(loaded: LoadedSpec, *, part: str = "slo", **fields: object) -> LoadedSpec:
+    endpoint = EndpointSpec.model_validate({**loaded.endpoint.model_dump(), part: fields})
     return replace(loaded, endpoint=endpoint)
+
+
+with_scaling = partial(with_slo, part="scaling")
 
 
 def lines_of(text: str) -> dict[str, str]:
@@ -56,7 +64,35 @@ def test_hosting_is_told_where_it_is_not_the_default(plan: Plan, loaded: LoadedS
     changed = {**loaded.endpoint.model_dump(), "hosting": hosting, "scaling": {"min_copies": 0, "max_copies": 2}}
     text = shown(plan_view(plan, replace(loaded, endpoint=EndpointSpec.model_validate(changed))))
     assert lines_of(text)["hosting"] == "model in the production variant, asynchronous"
-    assert "to zero: $0.00/h without any instance" in text
+    assert "at zero requests wait; wake-up" in text
+
+
+def test_hours_of_schedules_and_a_wake_up_are_in_the_cost(plan: Plan, loaded: LoadedSpec, shown: Shown) -> None:
+    assert list(scaling_cost_lines(plan, with_scaling(loaded, max_copies=4))) == []
+    night = {"name": "night", "schedule": "cron(0 20 * * ? *)", "timezone": "Europe/Berlin", "min_copies": 0}
+    day = {"name": "day", "schedule": "cron(0 7 ? * MON-FRI *)", "timezone": "Europe/Berlin", "min_copies": 2}
+    office = with_scaling(loaded, min_copies=1, max_copies=4, schedules=(night, day | {"max_copies": 3}))
+    # 5 days of 13 hours at 2 copies; of the rest each night's maximum is the day's.
+    week = f"a week from {usd(65 * 2 * 1.515)} (103 h at 0, 65 h at 2) to {usd(168 * 3 * 1.515)} (max_copies)"
+    start_s = sum(part.likely_s or part.seconds for part in start_parts(plan, loaded) if part.likely_s != 0)
+    wake = f"wake-up {usd(1.515 * start_s / 3600)} ({start_s / 60:.3g} min), idle tail {usd(1.515 * 35 / 60)} (35 min)"
+    assert list(scaling_cost_lines(plan, office)) == [week, f"at zero requests are refused; {wake}"]
+    text = " ".join(shown(plan_view(plan, office, ["cost"])).split())
+    assert f"{week} at zero requests are refused; {wake} At zero a request is refused, not queued" in text
+    unpriced = plan.model_copy(update={"cost": plan.cost.model_copy(update={"usd_per_hour": None, "purchase": "x"})})
+    assert [
+        line.count("unknown") for line in scaling_cost_lines(unpriced, office) if "hours that are bought" in line
+    ] == [2, 2]
+
+
+def test_instances_that_stay_and_copies_that_are_kept_are_paid(plan: Plan, loaded: LoadedSpec) -> None:
+    more = plan.model_copy(update={"instance_count": decided(2), "copy_count": decided(2)})
+    night = {"name": "night", "schedule": "rate(12 hours)", "min_copies": 1, "max_copies": 1}
+    (week,) = scaling_cost_lines(more, with_scaling(loaded, max_copies=4, schedules=(night,)))
+    assert week == f"a week from {usd(168 * 1.515)} (168 h at 1) to {usd(168 * 1.515)} (max_copies)"
+    kept = with_scaling(loaded, max_copies=4, schedules=(night | {"min_copies": 0},), scale_in_protection=True)
+    week, never = scaling_cost_lines(more, kept)
+    assert (f"{usd(84 * 1.515)} (168 h at 1)" in week, never.partition(":")[0]) == (True, "never at zero")
 
 
 def test_warnings_are_whole_where_there_is_room_and_a_start_that_may_time_out_is_first(
@@ -262,6 +298,7 @@ def test_each_section_is_shown_alone(name: str, plan: Plan, loaded: LoadedSpec, 
         "regime": "\nRegime\n",
         "curve": "\nPredicted for one copy",
         "cost": "\nCost $",
+        "start": "\nStart of a copy\n",
         "alternatives": "\nPareto front\n",
         "warnings": "\nwarning: ",
     }

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from seatrial_base.bounds import LONGEST_TRIAL_S
@@ -39,6 +40,8 @@ from seatrial_cdk.trials.runtime.order import (
 from seatrial_cdk.trials.runtime.properties import read_properties
 from seatrial_cdk.trials.runtime.scaling import read_held
 from seatrial_cdk.trials.runtime.store import UnavailableError, no_room_key, run_key
+from seatrial_load.documents.result import StartTime
+from seatrial_load.documents.strict_json import read_document, write_document
 
 if TYPE_CHECKING:
     from seatrial_cdk.trials.runtime.components import Components, ComponentState
@@ -51,6 +54,12 @@ REFUSED_S: Final = 300.0
 """How long a refused creation is requested again: while the endpoint's instances change, SageMaker takes none."""
 TAGS_S: Final = 300.0
 """How long the tags of a candidate are waited for: before IAM sees them, requests to it are denied."""
+
+
+LATEST_LOOK_S: Final = 15
+"""Between two looks at what SageMaker is doing, at most."""
+SOON_S: Final = 900.0
+"""How soon after a component's last change the order of its first trial comes, at most."""
 
 
 class OldSdkError(Exception):
@@ -234,12 +243,59 @@ def await_candidate(order: Order, context: TrialContext) -> None:
     if state.status != "InService" or not state.current_copies:
         _check_start(order, context, state)
         raise CandidateStartingError(f"{name} is {state.status}")
-    born_s = order.started_at_s if (text := context.store.read(_before_key(order))) is None else _Before.of(text).at_s
+    text = context.store.read(_before_key(order))
+    if text is not None:
+        _keep_start(order, context, _Before.of(text), state)
+    born_s = order.started_at_s if text is None else _Before.of(text).at_s
     if context.now_s() - born_s < TAGS_S and not context.components.tags(state):
         # The trial's budget begins after this wait: a good configuration must not fail for a young tag.
         raise CandidateStartingError(f"the tags of {name} can't be seen yet")
     key = run_key(properties.endpoint_name, order.request_id, "started")
     context.store.create(key, json.dumps({"at_s": context.now_s()}))
+
+
+def _keep_start(order: Order, context: TrialContext, before: _Before, state: ComponentState) -> None:
+    """Keep how long a candidate took from its creation until it was first seen in service."""
+    if context.store.read(_start_key(order)) is None:
+        added = context.components.capacity(state.endpoint_name, state.variant_name).instances - before.instances
+        because = f"a candidate beside the live copies, seen in service at most {LATEST_LOOK_S} s late"
+        _write_start(order, context, (before.at_s, context.now_s()), because, added=max(0, added))
+
+
+def keep_first_start(order: Order, context: TrialContext) -> None:
+    """Keep how long the component of a new endpoint took to start, by SageMaker's own times; no trial fails for it.
+
+    SageMaker tells no moment in service. The last change is it where the order came at once after that.
+    """
+    properties = order.properties
+    if order.event["RequestType"] != "Create" or properties.is_existing:
+        return
+    with suppress(UnavailableError):
+        state = context.components.describe(properties.inference_component_name)
+        if state is None or state.created is None or state.changed is None:
+            return
+        began_s, ended_s = state.created.timestamp(), state.changed.timestamp()
+        longest_s = properties.start_s + properties.instance_s
+        if 0 < ended_s - began_s <= longest_s and 0 <= order.started_at_s - ended_s <= SOON_S:
+            because = "the first of its endpoint, image included, from CreationTime to LastModifiedTime"
+            _write_start(order, context, (began_s, ended_s), because)
+
+
+def _write_start(order: Order, context: TrialContext, span: tuple[float, float], because: str, added: int = 0) -> None:
+    (began_s, ended_s), key = span, _start_key(order)
+    created_at = datetime.fromtimestamp(began_s, UTC).isoformat(timespec="seconds")
+    start = StartTime(created_at=created_at, seconds=ended_s - began_s, instances_added=added, because=because)
+    context.store.create(key, write_document(start))
+
+
+def read_start(order: Order, context: TrialContext) -> StartTime | None:
+    """Return how long the copy on trial took to start; None where nobody saw it."""
+    text = context.store.read(_start_key(order))
+    return None if text is None else read_document(StartTime, text, where="start")
+
+
+def _start_key(order: Order) -> str:
+    return run_key(order.properties.endpoint_name, order.request_id, "start")
 
 
 def _check_start(order: Order, context: TrialContext, state: ComponentState) -> None:

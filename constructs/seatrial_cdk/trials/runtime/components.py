@@ -20,6 +20,7 @@ from seatrial_load.aws.errors import is_denied
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from datetime import datetime
 
     from mypy_boto3_cloudformation import CloudFormationClient
     from mypy_boto3_sagemaker import SageMakerClient
@@ -43,6 +44,8 @@ class ComponentState:
     Attributes:
         status: `Creating`, `InService`, `Updating`, `Failed` or `Deleting`.
         specification: Model, compute requirements and timeouts.
+        created: When it was created.
+        changed: When it was changed last.
     """
 
     name: str
@@ -54,6 +57,8 @@ class ComponentState:
     specification: Document = field(default_factory=dict)
     failure_reason: str = ""
     arn: str = ""
+    created: datetime | None = None
+    changed: datetime | None = None
 
     @property
     def in_transit(self) -> bool:
@@ -300,6 +305,8 @@ def _state(name: str, described: DescribeInferenceComponentOutputTypeDef) -> Com
         desired_copies=copies.get("DesiredCopyCount", 0),
         specification=cast("Document", described.get("Specification", {})),
         failure_reason=described.get("FailureReason", ""),
+        created=described.get("CreationTime"),
+        changed=described.get("LastModifiedTime"),
     )
 
 

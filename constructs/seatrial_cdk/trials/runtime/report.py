@@ -106,6 +106,8 @@ def _conditions(result: TrialResult) -> Iterator[str]:
     yield from unmeasured_lines(result.unmeasured)
     yield f"stopped: {result.stopped.because}"
     yield f"live: {result.live.because}"
+    if result.start is not None:
+        yield f"start of the copy: {result.start.words}"
     yield cost_sentence(result)
 
 

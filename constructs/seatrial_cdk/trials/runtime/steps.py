@@ -16,12 +16,15 @@ from seatrial_base.errors import BenchError
 from seatrial_base.tags import candidate_name
 from seatrial_cdk.trials.runtime.answer import allows_deployment, final_answer, note_sent, respond_once
 from seatrial_cdk.trials.runtime.candidate import (
+    LATEST_LOOK_S,
     REFUSED_S,
     CandidateStartingError,
     NoRoomError,
     await_candidate,
     keep_copies,
+    keep_first_start,
     keep_no_room,
+    read_start,
     started_at_s,
 )
 from seatrial_cdk.trials.runtime.components import remove_candidate
@@ -65,7 +68,7 @@ FORMER_WAIT_S = 60.0  # for the trial of the request before to end
 FORMER_LOOK_S = 5
 MOST_RELOADS = 2
 
-SOONEST_LOOK_S, LATEST_LOOK_S = 2, 15  # between two looks at what SageMaker is doing
+SOONEST_LOOK_S = 2  # between two looks at what SageMaker is doing
 ALARMS_END_S: Final = 420.0
 """How long a raised alarm is waited for: it looks back five minutes, and is looked at each minute."""
 LONGEST_RESTORE_S = TRIAL_MARGIN_S / 2  # after the budget: what is left is for the answer
@@ -245,6 +248,8 @@ def _prepared(trial: Trial, at: Position) -> Position:
     try:
         if trial.order.has_candidate:
             await_candidate(trial.order, trial.context)
+        elif trial.order.manner == "load":
+            keep_first_start(trial.order, trial.context)
         progress = _begun(trial, waited_s=trial.late_s if at.get("Woken") else 0.0)
     except CandidateStartingError as starting:
         return {**position("wait", 0, f"{starting}"), "Seconds": trial.look_s}
@@ -434,6 +439,9 @@ def conclude(trial: Trial, at: Position) -> Position:
         baseline=before.result,
         baseline_uri=before.uri,
     )
+    if (start := read_start(trial.order, trial.context)) is not None:
+        # An engine that announces itself runs on the embedded AWS.
+        result = replace(result, start=replace(start, simulated=bool(result.engine_note)))
     if (stop := trial.ownership.check()) is not None:
         return _stopped(trial, stop)
     seal, bus, now_s = trial.context.seal, trial.context.bus, trial.context.now_s()

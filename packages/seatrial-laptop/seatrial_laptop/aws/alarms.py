@@ -92,13 +92,11 @@ class AlarmRule:
 
     def look(self, history: MetricHistory, now_s: float) -> Datapoints:
         """Return the statistic of each of the last whole periods."""
-        found = []
-        for back in reversed(range(self.periods)):
-            until_s = self.end_s(now_s) - back * self.period_s
-            after_s = until_s - self.period_s
-            values = history.values(self.dimensions, self.metric, after_s=after_s + 1e-3, until_s=until_s + 1e-3)
-            found.append(statistic(self.statistic, values))
-        return found
+        begin_s = self.end_s(now_s) - self.periods * self.period_s + 1e-3
+        values: list[list[float]] = [[] for _ in range(self.periods)]
+        for each in history.samples(self.dimensions, after_s=begin_s, until_s=self.end_s(now_s) + 1e-3):
+            values[math.ceil((each.end_s - begin_s) / self.period_s) - 1] += each.values.get(self.metric, ())
+        return [statistic(self.statistic, of_period) for of_period in values]
 
     def state(self, datapoints: Sequence[float | None]) -> StateValue | None:
         """Return the state that these datapoints make; None keeps the one that it has."""

@@ -512,6 +512,31 @@ class LiveProof:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StartTime:
+    """How long the copy on trial took to start.
+
+    Attributes:
+        created_at: When it was created, ISO 8601, UTC.
+        seconds: From then until it was in service.
+        instances_added: Instances that came up for it meanwhile; 0 where it ran on one in service.
+        because: What the seconds were read from.
+        simulated: Whether a simulated AWS started it.
+    """
+
+    created_at: str
+    seconds: float
+    instances_added: int
+    because: str
+    simulated: bool = False
+
+    @property
+    def words(self) -> str:
+        """The same as a clause."""
+        where = "with a new instance" if self.instances_added else "on an instance in service"
+        return f"{'simulated, ' if self.simulated else ''}{self.seconds:.0f} s {where}, {self.because}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class UsersLoad:
     """The load of users on the component before the trial's first request.
 
@@ -664,6 +689,7 @@ class TrialResult:
         overload: What load beyond the knee did; None where it was not tried.
         random_arrivals: TTFT at random arrivals of the gate's throughput; None where it is neither measured nor
             predicted, or no objective is on TTFT.
+        start: How long the copy on trial took to start; None where the trial did not see it.
         seal: Who made it, with the signature of the trial service; None of a trial that no service made, or that could
             not be signed.
     """
@@ -696,6 +722,7 @@ class TrialResult:
     container: ContainerMetrics | None = None
     overload: OverloadResult | None = None
     random_arrivals: RandomArrivals | None = None
+    start: StartTime | None = None
     seal: ResultSeal | None = None
 
     @property
@@ -755,6 +782,8 @@ def impossible_values(result: TrialResult) -> Iterator[tuple[str, str]]:
     """Yield the path of every value that no trial can have measured, and its problem."""
     if result.duration_s < 0:
         yield "duration_s", f"{result.duration_s:g} is below 0"
+    if result.start is not None and result.start.seconds < 0:
+        yield "start.seconds", f"{result.start.seconds:g} is below 0"
     try:
         _ = datetime.fromisoformat(result.started_at).astimezone(UTC) + timedelta(seconds=result.duration_s)
     except (ValueError, OverflowError):

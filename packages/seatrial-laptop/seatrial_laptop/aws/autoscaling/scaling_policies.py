@@ -8,7 +8,7 @@ import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, cast
 
-from seatrial_base.autoscaling import HIGH_PERIODS, LOW_PERIOD_S, LOW_PERIODS, LOW_SHARE, PREDEFINED
+from seatrial_base.autoscaling import HIGH_PERIODS, LOW_SHARE, LOW_WINDOW_S, PREDEFINED
 from seatrial_laptop.aws.alarms import own_cloudwatch
 from seatrial_laptop.aws.api import invalid
 from seatrial_laptop.aws.json_document import Document, child, children, number, text_member, whole
@@ -119,8 +119,8 @@ def put_alarms(policy: Document, configuration: Document) -> list[Document]:
     metric = _metric(policy, configuration)
     target = number(configuration, "TargetValue")
     sides = (
-        Side(HIGH, "GreaterThanThreshold", threshold=target, period_s=metric.period_s, periods=HIGH_PERIODS),
-        Side(LOW, "LessThanThreshold", threshold=target * LOW_SHARE, period_s=LOW_PERIOD_S, periods=LOW_PERIODS),
+        Side(HIGH, "GreaterThanThreshold", target, metric.period_s, HIGH_PERIODS),
+        Side(LOW, "LessThanThreshold", target * LOW_SHARE, metric.period_s, LOW_WINDOW_S // metric.period_s),
     )
     return [_put_alarm(policy, metric, side) for side in sides]
 

@@ -24,7 +24,7 @@ from seatrial_laptop.loopback import HOST, TOKEN_VARIABLE
 from seatrial_laptop.state import copies_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from seatrial_laptop.aws.control_plane.containers import ContainerSpec
@@ -75,6 +75,7 @@ class RunningCopies:
         self._lock = threading.Lock()
         self._copies: dict[CopyPlace, tuple[CopyProcess, ...]] = {}
         self._standby: dict[CopyPlace, tuple[CopyProcess, ...]] = {}
+        self._peaks: dict[CopyPlace, float] = {}
         self._draining: set[CopyProcess] = set()
         self._closed = threading.Event()
         self._logs: dict[Path, CopyPlace] = {}
@@ -129,8 +130,16 @@ class RunningCopies:
                 wanted = copies[preference.number % len(copies)]
                 copy = wanted if wanted.outstanding < preference.most else copy
             if copy:
-                copy.reserve()
+                copy.outstanding += 1
+                self._peaks[place] = max(self._peaks.get(place, 0.0), _in_flight(place, copies))
         return copy
+
+    def take_peak(self, place: CopyPlace) -> float:
+        """Return the most requests in flight since the last call: of a component per copy, of a variant on one."""
+        with self._lock:
+            now = _in_flight(place, self._copies.get(place, ()))
+            peak, self._peaks[place] = max(self._peaks.get(place, 0.0), now), now
+        return peak
 
     def launch(self, place: CopyPlace, spec: ContainerSpec, count: int) -> tuple[CopyProcess, ...]:
         """Start copies and wait until all are ready; they don't serve yet.
@@ -161,6 +170,8 @@ class RunningCopies:
         """
         with self._lock:
             before = {*self._copies.pop(place, ()), *self._standby.pop(place, ())}
+            # What was in flight per copy was so for another number of copies.
+            self._peaks.pop(place, None)
             # A copy that comes into service after `close` would outlive this process: it is stopped, not kept.
             closed = self._closed.is_set()
             if copies and not closed:
@@ -213,6 +224,12 @@ class RunningCopies:
         dead.ended()
         sentence = f"A copy's container ended with status {dead.process.returncode}. Its last lines:"
         self._died(place, f"{sentence}\n{dead.last_lines()}")
+
+
+def _in_flight(place: CopyPlace, copies: Sequence[CopyProcess]) -> float:
+    """Return the requests in flight as their metric counts them: normalized by the copies of a component."""
+    outstanding = [copy.outstanding for copy in copies]
+    return max(outstanding, default=0) if place.variant else sum(outstanding) / max(len(outstanding), 1)
 
 
 def stop_copies(copies: Iterable[CopyProcess]) -> None:
@@ -270,7 +287,6 @@ class CopyProcess:
         folder: Its model folder's parent, removed with it.
         token: What it demands with every invocation; only this process knows it.
         outstanding: Requests sent to it and not answered yet; changed on the event loop only.
-        peak: The most of them since the last sample.
         ended: Called once when its process has ended; gives back its place on an instance.
         stopping: Whether its stop was requested.
         instance_type: Of the instance that it runs on; empty when none was requested.
@@ -282,20 +298,9 @@ class CopyProcess:
     log: Path
     token: str = field(default="", repr=False)
     outstanding: int = 0
-    peak: int = 0
     ended: Callable[[], None] = field(default=lambda: None, repr=False)
     stopping: threading.Event = field(default_factory=threading.Event)
     instance_type: str = ""
-
-    def reserve(self) -> None:
-        """Count a request that is about to be sent to it."""
-        self.outstanding += 1
-        self.peak = max(self.peak, self.outstanding)
-
-    def take_peak(self) -> int:
-        """Return the most requests in flight since the last call."""
-        peak, self.peak = max(self.peak, self.outstanding), self.outstanding
-        return peak
 
     def last_lines(self) -> str:
         """Return the last lines of its log."""

@@ -71,7 +71,7 @@ def take_samples(cloud: Cloud, end_s: float, *, since_s: float) -> None:
 
 def _sample(cloud: Cloud, place: CopyPlace, seen: list[Invocation]) -> Iterator[tuple[Dimensions, Values]]:
     copies = cloud.running.copies(place)
-    in_flight = max((copy.take_peak() for copy in copies), default=0)
+    in_flight = cloud.running.take_peak(place)
     values = metric_values(place, seen, copies=len(copies), in_flight=in_flight)
     yield metric_dimensions(copy_dimensions(place)), values
     if not place.variant and (variant := _variant_of(cloud, place)):

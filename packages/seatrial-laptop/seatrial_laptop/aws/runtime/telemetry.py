@@ -13,6 +13,7 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
+from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
 from seatrial_laptop.environment import own_account
@@ -116,9 +117,9 @@ def metric_data(place: CopyPlace, seen: Sequence[Invocation], *, copies: int) ->
 
 
 def metric_values(
-    place: CopyPlace, invocations: Sequence[Invocation], *, copies: int, in_flight: int
+    place: CopyPlace, invocations: Sequence[Invocation], *, copies: int, in_flight: float
 ) -> dict[str, Sequence[float]]:
-    """Return every value of each metric of one place over one period; `in_flight` is the most of one copy."""
+    """Return every value of each metric of one place over one period; `in_flight` is the most, per copy."""
     seen = [invocation for invocation in invocations if not invocation.no_capacity]
     series: dict[str, Sequence[float]] = {concurrency_metric(place): [float(in_flight)]}
     if seen:
@@ -205,11 +206,12 @@ class MetricHistory:
         with self._lock:
             self._samples.pop(dimensions, None)
 
-    def values(self, dimensions: Dimensions, metric: str, *, after_s: float, until_s: float) -> list[float]:
-        """Return the values of a metric in the samples that end after one moment and until another."""
+    def samples(self, dimensions: Dimensions, *, after_s: float, until_s: float) -> list[MetricSample]:
+        """Return the samples that end after one moment and until another, oldest first."""
         with self._lock:
-            samples = [each for each in self._samples.get(dimensions, ()) if after_s < each.end_s <= until_s]
-        return [value for sample in samples for value in sample.values.get(metric, ())]
+            # Alarms look at the newest of three hours, every ten seconds.
+            newest = takewhile(lambda each: each.end_s > after_s, reversed(self._samples.get(dimensions, ())))
+            return [each for each in newest if each.end_s <= until_s][::-1]
 
 
 def metric_dimensions(pairs: Sequence[Mapping[str, object]]) -> Dimensions:

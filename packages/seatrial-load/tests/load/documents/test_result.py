@@ -82,10 +82,17 @@ def refused(text: str) -> list[str]:
     return [f"{problem.field}: {problem.message}" for problem in caught.value.problems]
 
 
+START = {"created_at": "", "instances_added": 0, "because": ""}
+
+
 @pytest.mark.parametrize(
     ("change", "told"),
     [
         ({"duration_s": -1.0}, "duration_s: -1 is below 0"),
+        (
+            {"start": {"created_at": "", "seconds": -1, "instances_added": 0, "because": ""}},
+            "start.seconds: -1 is below 0",
+        ),
         ({"levels": {"succeeded": 9}}, "levels[0].succeeded: 9 of 8 requests"),
         ({"levels": {"requests": 0, "succeeded": 0}}, "levels[0].requests: 0 is below 1"),
         ({"levels": {"errors": {"throttled": 1}}}, "levels[0].errors: 1 failures of 0 requests that failed"),

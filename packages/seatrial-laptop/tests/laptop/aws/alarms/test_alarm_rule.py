@@ -68,9 +68,9 @@ def test_samples_are_kept_for_three_hours() -> None:
     history = MetricHistory()
     history.add(CHAT, 10.0, {"ModelLatency": [1.0]})
     history.add(CHAT, 20.0 + KEPT_S, {"ModelLatency": [2.0]})
-    assert history.values(CHAT, "ModelLatency", after_s=0, until_s=1e6) == [2.0]
+    assert [each.end_s for each in history.samples(CHAT, after_s=0, until_s=1e6)] == [20.0 + KEPT_S]
     history.forget(CHAT)
-    assert history.values(CHAT, "ModelLatency", after_s=0, until_s=1e6) == []
+    assert history.samples(CHAT, after_s=0, until_s=1e6) == []
 
 
 @pytest.mark.parametrize(

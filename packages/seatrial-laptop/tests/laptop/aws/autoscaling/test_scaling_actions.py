@@ -5,10 +5,15 @@ from __future__ import annotations
 import json
 import threading
 import time
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import boto3
 
+from seatrial.operations.traffic import metric_sums
+from seatrial_laptop.aws.runtime.running_copies import CopyPlace
+from seatrial_laptop.aws.runtime.telemetry import Invocation, metric_data
 from tests.waiting import until
 
 if TYPE_CHECKING:
@@ -97,6 +102,22 @@ def test_copies_follow_the_users(laptop: Laptop, control: Callable[..., dict[str
         "idle instances are released",
     )
     client.deregister_scalable_target(**place(component))
+    laptop.sagemaker.delete_inference_component(InferenceComponentName=component)
+
+
+def test_a_day_of_its_metrics_tells_the_copies_of_each_minute(laptop: Laptop) -> None:
+    endpoint = laptop.endpoint()
+    component = laptop.component(endpoint, laptop.model())
+    midnight = datetime.combine(datetime.now(UTC).date(), datetime.min.time(), UTC)
+    client, answered = boto3.client("cloudwatch"), Invocation(status=200, model_s=1.0, overhead_s=0.0, in_flight=1)
+    refused = replace(answered, status=0, no_capacity=True)
+    for minute, copies, seen in ((0, 1, [answered] * 3), (1, 2, [answered] * 5), (2, 0, [refused] * 2)):
+        at = midnight - timedelta(days=1) + timedelta(minutes=minute)
+        data = [{**each, "Timestamp": at} for each in metric_data(CopyPlace(component), seen, copies=copies)]
+        client.put_metric_data(Namespace="AWS/SageMaker", MetricData=data)  # type: ignore[arg-type]  # those of the server
+    metrics = ("Invocations", "InvocationsPerCopy", "NoCapacityInvocationFailures")
+    sums = metric_sums(client, laptop.sagemaker, endpoint, metrics, midnight, days=1, period_s=60)
+    assert [each[:4] for each in sums] == [[3, 5, 0, 0], [3, 2.5, 0, 0], [0, 0, 2, 0]]
     laptop.sagemaker.delete_inference_component(InferenceComponentName=component)
 
 

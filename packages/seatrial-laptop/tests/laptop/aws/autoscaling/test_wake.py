@@ -2,38 +2,36 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from seatrial_laptop.aws.__main__ import Life
-from seatrial_laptop.aws.alarms import Evaluation, acts
 from seatrial_laptop.aws.api import ApiError
-from seatrial_laptop.aws.autoscaling import scaling_policies
-from seatrial_laptop.aws.autoscaling.scalable_targets import Scaling, call_autoscaling
-from seatrial_laptop.aws.autoscaling.scaling_actions import ScalingActions
 from seatrial_laptop.aws.clock import VirtualClock
 from seatrial_laptop.aws.control_plane.records import Kind, Status
 from seatrial_laptop.aws.runtime.async_queue import AsyncJob
 from seatrial_laptop.aws.runtime.routing import route_request
-from tests.stub_cloud import StubSageMaker, stub_sagemaker, variant
+from tests.stub_cloud import (
+    CHAT,
+    COMPONENT,
+    CONCURRENCY,
+    REFUSED_AT_ZERO,
+    World,
+    component,
+    scaling_world,
+    step_policy,
+    tracking,
+    variant,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from seatrial_laptop.aws.alarms import StateValue
-    from seatrial_laptop.aws.json_document import Document
 
 MIDNIGHT_S = 1_795_305_600.0
 """2026-11-22T00:00:00Z."""
-COMPONENT = "x-amzn-sagemaker-inference-component"
-CHAT: dict[str, Any] = {
-    "ServiceNamespace": "sagemaker",
-    "ResourceId": "inference-component/chat",
-    "ScalableDimension": "sagemaker:inference-component:DesiredCopyCount",
-}
 QUEUE: dict[str, Any] = {
     "ServiceNamespace": "sagemaker",
     "ResourceId": "endpoint/queue/variant/a",
@@ -41,143 +39,10 @@ QUEUE: dict[str, Any] = {
 }
 
 
-@dataclass
-class Book:
-    """A CloudWatch that only keeps alarms."""
-
-    kept: dict[str, dict[str, object]] = field(default_factory=dict)
-
-    def put_metric_alarm(self, **alarm: object) -> None:
-        self.kept[str(alarm["AlarmName"])] = {"StateValue": "INSUFFICIENT_DATA", **alarm}
-
-    def delete_alarms(self, **request: Any) -> None:  # noqa: ANN401 (names)
-        for name in request["AlarmNames"]:
-            self.kept.pop(name, None)
-
-    def alarms(self) -> list[Document]:
-        return [dict(alarm) for alarm in self.kept.values()]
-
-    def raised(self, action: str) -> list[Document]:
-        return [alarm for alarm in self.alarms() if acts(alarm, action)]
-
-    def state(self, name: str) -> StateValue | None:
-        raise NotImplementedError(name)
-
-    def set_state(self, name: str, state: StateValue, reason: str) -> None:
-        assert reason
-        self.kept[name]["StateValue"] = str(state)
-
-
-@dataclass
-class World:
-    stub: StubSageMaker
-    book: Book
-    scaling: Scaling
-    life: Life
-    now_s: float = 0.0
-
-    def call(self, operation: str, **request: object) -> Document:
-        return call_autoscaling(self.scaling, operation, request)
-
-    def pass_s(self, seconds: float) -> None:
-        """Let virtual time pass, step by step; every change settles within its step."""
-        for _ in range(round(seconds / 10)):
-            self.now_s += 10
-            self.life.step(self.now_s, since_s=self.now_s - 10)
-            for kind in (Kind.ENDPOINT, Kind.INFERENCE_COMPONENT):
-                for record in self.stub.cloud.store.all(kind):
-                    self.stub.settled(kind, record.name)
-
-    def copies(self) -> int:
-        told = self.stub.call("DescribeInferenceComponent", InferenceComponentName="chat")["RuntimeConfig"]
-        assert isinstance(told, dict)
-        return int(told["CurrentCopyCount"])
-
-    def ask(self, endpoint: str = "host") -> str:
-        try:
-            found = route_request(self.stub.cloud, endpoint, {COMPONENT: "chat"})
-        except ApiError as error:
-            return error.message
-        found.copy.outstanding -= 1
-        return "answered"
-
-    def told(self) -> list[tuple[str, str]]:
-        found: Any = self.call("DescribeScalingActivities", ServiceNamespace="sagemaker")["ScalingActivities"]
-        return [(each["Description"], each["StatusCode"]) for each in reversed(found)]
-
-
 @pytest.fixture
-def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
-    stub = stub_sagemaker(tmp_path, clock=VirtualClock(lambda: 0.0, epoch_s=MIDNIGHT_S))
-    book = Book()
-    monkeypatch.setattr(scaling_policies, "own_cloudwatch", lambda: book)
-    scaling = Scaling(stub.cloud.store, date_s=stub.cloud.clock.date_s)
-    life = Life(stub.cloud, Evaluation(book, stub.cloud.history), ScalingActions(stub.cloud, scaling, book))
-    yield World(stub, book, scaling, life)
-    stub.running.close()
-
-
-def component(world: World, *, least: int = 0, minutes: int = 5) -> None:
-    policy = {"Strategy": "IDLE_RELEASE", "CooldownInMinutes": minutes}
-    managed = {"Status": "ENABLED", "MinInstanceCount": 0, "MaxInstanceCount": 4, "ScaleInPolicy": policy}
-    world.stub.model("one")
-    world.stub.config("hosting", variant("main", ManagedInstanceScaling=managed))
-    world.stub.endpoint("host", "hosting")
-    needs = {"NumberOfAcceleratorDevicesRequired": 4, "MinMemoryRequiredInMb": 1024}
-    world.stub.call(
-        "CreateInferenceComponent",
-        InferenceComponentName="chat",
-        EndpointName="host",
-        Specification={"ModelName": "one", "ComputeResourceRequirements": needs},
-        RuntimeConfig={"CopyCount": 1},
-    )
-    world.stub.settled(Kind.INFERENCE_COMPONENT, "chat")
-    world.call("RegisterScalableTarget", **CHAT, MinCapacity=least, MaxCapacity=3)
-
-
-def step_policy(world: World, place: dict[str, Any], alarm: dict[str, object], *, cooldown: int = 60) -> None:
-    steps = {
-        "AdjustmentType": "ChangeInCapacity",
-        "MetricAggregationType": "Maximum",
-        "Cooldown": cooldown,
-        "StepAdjustments": [{"MetricIntervalLowerBound": 0.0, "ScalingAdjustment": 1}],
-    }
-    arn = world.call(
-        "PutScalingPolicy", **place, PolicyName="wake", PolicyType="StepScaling", StepScalingPolicyConfiguration=steps
-    )["PolicyARN"]
-    world.book.put_metric_alarm(
-        AlarmName="asked-at-zero",
-        Namespace="AWS/SageMaker",
-        Threshold=1.0,
-        ComparisonOperator="GreaterThanOrEqualToThreshold",
-        EvaluationPeriods=1,
-        Period=60,
-        TreatMissingData="notBreaching",
-        AlarmActions=[arn],
-        **alarm,
-    )
-
-
-def tracking(world: World, place: dict[str, Any], target: float, **metric: object) -> None:
-    world.call(
-        "PutScalingPolicy",
-        **place,
-        PolicyName="follow",
-        PolicyType="TargetTrackingScaling",
-        TargetTrackingScalingPolicyConfiguration={"TargetValue": target, **metric},
-    )
-
-
-REFUSED_AT_ZERO: dict[str, object] = {
-    "MetricName": "NoCapacityInvocationFailures",
-    "Dimensions": [{"Name": "InferenceComponentName", "Value": "chat"}],
-    "Statistic": "Sum",
-}
-CONCURRENCY = {
-    "PredefinedMetricSpecification": {
-        "PredefinedMetricType": "SageMakerInferenceComponentConcurrentRequestsPerCopyHighResolution"
-    }
-}
+def world(tmp_path: Path) -> Iterator[World]:
+    with scaling_world(tmp_path, VirtualClock(lambda: 0.0, epoch_s=MIDNIGHT_S)) as made:
+        yield made
 
 
 def test_a_component_goes_to_zero_with_its_instance_and_one_request_wakes_it(world: World) -> None:
@@ -199,6 +64,94 @@ def test_a_component_goes_to_zero_with_its_instance_and_one_request_wakes_it(wor
         ("Setting desired copy count to 0.", "Successful"),
         ("Setting desired copy count to 1.", "Successful"),
     ]
+
+
+@pytest.fixture
+def tracked(world: World) -> World:
+    component(world, least=1, most=5, copies=2)
+    tracking(world, CHAT, 4.0, ScaleOutCooldown=60, **CONCURRENCY)
+    return world
+
+
+def hold(world: World, component: str | None) -> None:
+    """Let the changes of a component not end; of none, end."""
+    world.stub.cloud.faults.change({"stuck": component})
+    world.settle()
+
+
+def test_it_scales_out_by_the_latest_of_three_periods_and_waits_for_fresh_ones(tracked: World) -> None:
+    hold(tracked, "chat")
+    tracked.see(5.0, 9.0)
+    assert tracked.told() == []
+    tracked.see(6.0, 8.0)
+    assert tracked.told() == [("Setting desired copy count to 3.", "InProgress")]
+    hold(tracked, None)
+    tracked.see(*repeat(8.0, 6))
+    # The first one ended at 50 s; its cooldown of 60 s ends at 110 s.
+    assert tracked.copies() == 3
+    tracked.see(8.0)
+    assert tracked.copies() == 5
+    assert tracked.scaling.activities[0].cause.endswith("in state ALARM triggered policy follow")
+
+
+def test_it_scales_in_by_the_most_of_fifteen_minutes(world: World) -> None:
+    component(world, least=1, most=5, copies=5)
+    tracking(world, CHAT, 4.0, **CONCURRENCY)
+    world.see(*repeat(0.0, 29), 2.2, *repeat(0.0, 59))
+    assert world.copies() == 5
+    world.see(0.0)
+    assert world.copies() == 3
+    assert [(each["Period"], each["EvaluationPeriods"]) for each in world.book.alarms()] == [(10, 3), (10, 90)]
+
+
+def test_invocations_count_per_copy_and_minute(world: World) -> None:
+    component(world, least=1, most=5, copies=2)
+    metric = {"PredefinedMetricType": "SageMakerInferenceComponentInvocationsPerCopy"}
+    tracking(world, CHAT, 4.0, PredefinedMetricSpecification=metric)
+    world.see(*repeat(1.0, 18), metric="InvocationsPerCopy")
+    assert world.copies() == 3
+    assert [(each["Period"], each["EvaluationPeriods"]) for each in world.book.alarms()] == [(60, 3), (60, 15)]
+
+
+def test_a_component_in_transit_is_left_alone_until_it_settles(tracked: World) -> None:
+    hold(tracked, "chat")
+    again = {"InferenceComponentName": "chat", "DesiredRuntimeConfig": {"CopyCount": 2}}
+    tracked.stub.call("UpdateInferenceComponentRuntimeConfig", **again)
+    tracked.see(9.0, 9.0, 9.0)
+    assert tracked.told() == []
+    hold(tracked, None)
+    tracked.see(9.0)
+    assert tracked.copies() == 5
+
+
+def test_what_failed_or_was_deleted_meanwhile_is_told(tracked: World) -> None:
+    tracked.stub.cloud.faults.change({"no_capacity": ["ml.g5.12xlarge"]})
+    tracked.see(*repeat(9.0, 4))
+    (failed,) = tracked.scaling.activities
+    assert (failed.status, failed.message.partition(":")[0]) == ("Failed", "InsufficientInstanceCapacity")
+    hold(tracked, "chat")
+    tracked.see(*repeat(9.0, 8))
+    assert tracked.told()[-1] == ("Setting desired copy count to 5.", "InProgress")
+    tracked.stub.cloud.store.remove(tracked.stub.cloud.store.need(Kind.INFERENCE_COMPONENT, "chat"))
+    tracked.see(9.0, 9.0)
+    assert tracked.scaling.activities[-1].message == "The inference component was deleted."
+    assert len(tracked.scaling.activities) == 2
+    hold(tracked, None)
+
+
+def test_concurrent_requests_are_normalized_by_copies(world: World) -> None:
+    component(world)
+    world.call("RegisterScalableTarget", **CHAT, MinCapacity=2)
+    tracking(world, CHAT, 4.0, **CONCURRENCY)
+    world.pass_s(20)
+    taken = [route_request(world.stub.cloud, "host", {COMPONENT: "chat"}).copy for _ in range(5)]
+    taken[0].outstanding -= 2
+    world.pass_s(10)
+    whose = frozenset({("InferenceComponentName", "chat")})
+    # The most was five in flight on two copies; then three go on.
+    world.pass_s(10)
+    samples = world.stub.cloud.history.samples(whose, after_s=10.0, until_s=40.0)
+    assert [each.values["ConcurrentRequestsPerCopy"] for each in samples] == [[0.0], [2.5], [1.5]]
 
 
 def test_scale_in_protection_keeps_the_copies(world: World) -> None:

@@ -201,7 +201,8 @@ def test_no_more_requests_run_on_an_instance_than_its_client_configuration_says(
 def sampled(stub: StubSageMaker, *names: str) -> list[float]:
     take_samples(stub.cloud, 10.0, since_s=0.0)
     whose = endpoint_dimensions("queue")
-    return [stub.cloud.history.values(whose, name, after_s=0.0, until_s=10.0)[-1] for name in names]
+    (*_, last) = stub.cloud.history.samples(whose, after_s=0.0, until_s=10.0)
+    return [last.values[name][-1] for name in names]
 
 
 @pytest.mark.parametrize(
