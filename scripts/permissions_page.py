@@ -58,7 +58,7 @@ READS: Mapping[str, str] = {
         "Drift and `seatrial deploy` compare what is live with the lock; CloudFormation names configurations."
     ),
     "sagemaker:ListTags": "A tag has the digest of what a model's container reads; no model is described.",
-    "s3:GetObject": "Promotion, drift and `seatrial deploy` read results of trials, the audit records in every version.",
+    "s3:GetObject": "Promotion, drift and `seatrial deploy` read results, `seatrial audit` every version of records.",
     "s3:ListBucket": "Without it, a missing result reads as a forbidden one.",
     "kms:Decrypt": "The results are encrypted with a key that the trial service makes; only S3 may use it.",
     "lambda:GetAccountSettings": "These actions have no resource level; they only read.",

@@ -14,7 +14,9 @@ FOLDER = Path("docs/schema")
 
 def schema_command(
     document: Annotated[
-        Literal["endpoint", "environment", "product", "trial-result", "served-record", "traffic", "simulation", "schedule"],
+        Literal[
+            "endpoint", "environment", "product", "trial-result", "served-record", "traffic", "simulation", "schedule"
+        ],
         typer.Argument(help="Which document."),
     ] = "endpoint",
     *,
