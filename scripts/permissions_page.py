@@ -58,7 +58,7 @@ READS: Mapping[str, str] = {
         "Drift and `seatrial deploy` compare what is live with the lock; CloudFormation names configurations."
     ),
     "sagemaker:ListTags": "A tag has the digest of what a model's container reads; no model is described.",
-    "s3:GetObject": "Promotion, drift and `seatrial deploy` read results of trials.",
+    "s3:GetObject": "Promotion, drift and `seatrial deploy` read results, `seatrial audit` every version of records.",
     "s3:ListBucket": "Without it, a missing result reads as a forbidden one.",
     "kms:Decrypt": "The results are encrypted with a key that the trial service makes; only S3 may use it.",
     "lambda:GetAccountSettings": "These actions have no resource level; they only read.",
@@ -103,6 +103,7 @@ REASONS: Mapping[tuple[str, str], str] = {
     ): "These actions have no resource level; they only read, and trials take the path of OpenAI clients.",
     (FUNCTION, "application-autoscaling:RegisterScalableTarget"): "Scale-in is suspended while a trial measures.",
     (FUNCTION, "s3:GetObject"): "Results, shares of the load and the last passed trial are read and written.",
+    (FUNCTION, "s3:PutObject"): "With `audit`, a record of what serves is written; none is read or deleted.",
     (FUNCTION, "s3:DeleteObject"): "What a trial or an endpoint leaves is cleared; `trials/` is not.",
     (FUNCTION, "s3:ListBucket"): "Without it, a missing object reads as a forbidden one.",
     (FUNCTION, "kms:Decrypt"): "The results are encrypted.",
@@ -121,6 +122,8 @@ REASONS: Mapping[tuple[str, str], str] = {
     (WORKFLOW, "lambda:InvokeFunction"): "Each step of a trial is a call of the function.",
     (RESULTS, "s3:*"): "Connections without TLS are refused.",
     (RESULTS, "s3:DeleteObject*"): "With `removal: destroy`, the results are deleted with the stack.",
+    (RESULTS, "s3:PutObject"): "With `audit`, the function of trials alone writes records.",
+    (RESULTS, "s3:DeleteObject"): "With `audit`, no record is hidden by a marker; Object Lock keeps each version.",
     (KEY, "kms:*"): "IAM of the account decides who uses the key (default policy of AWS KMS).",
     (
         KEY,

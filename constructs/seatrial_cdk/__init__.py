@@ -33,7 +33,7 @@ _NAMES = {
     "observability.endpoint_dashboard": "DashboardInstances DashboardTrials EndpointDashboard",
     "observability.environment_dashboard": "ShownEndpoint EnvironmentDashboard EnvironmentBudget",
     "scaling.endpoint_scaling": "CopyScaling VariantScaling BacklogScaling ScheduledCapacity ScalingLimits",
-    "trials.endpoint_trial": "TrialSettings CandidateTrial SmokeBenchmark ExistingEndpointTrial",
+    "trials.endpoint_trial": "TrialSettings CandidateTrial SmokeBenchmark ModelRecord ExistingEndpointTrial",
     "trials.trial_service": "service_name function_arn TrialService TrialResults",
     "trials.trials_stack": "TrialsStack trials_stack TrialScheduleGroup TrialSchedule schedule_name",
     "policy": "acknowledge acknowledge_wildcards",

@@ -66,6 +66,7 @@ from seatrial_cdk.scaling.endpoint_scaling import ScheduledCapacity as Scheduled
 from seatrial_cdk.scaling.endpoint_scaling import VariantScaling as VariantScaling
 from seatrial_cdk.trials.endpoint_trial import CandidateTrial as CandidateTrial
 from seatrial_cdk.trials.endpoint_trial import ExistingEndpointTrial as ExistingEndpointTrial
+from seatrial_cdk.trials.endpoint_trial import ModelRecord as ModelRecord
 from seatrial_cdk.trials.endpoint_trial import SmokeBenchmark as SmokeBenchmark
 from seatrial_cdk.trials.endpoint_trial import TrialSettings as TrialSettings
 from seatrial_cdk.trials.trial_service import TrialResults as TrialResults

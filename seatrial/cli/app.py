@@ -9,6 +9,7 @@ import typer
 
 from seatrial import __version__
 from seatrial.cli.alternatives import compare_instances_command, recipes_command
+from seatrial.cli.audit import audit_command
 from seatrial.cli.bench import bench_command
 from seatrial.cli.calibrate import calibrate_command
 from seatrial.cli.compare import compare_command
@@ -89,6 +90,7 @@ _COMMANDS: dict[str, dict[Callable[..., None] | typer.Typer, str]] = {
         trial: "Follow the trial of a deployment, or start one.",
         token_command: "Print a bearer token for OpenAI clients.",
         drift_command: "Compare what runs with what is locked.",
+        audit_command: "Show which model served when, on what evidence.",
         doctor_command: "Explain a stuck or failed endpoint, and fix it.",
         teams_command: "List each team's endpoints, costs and trials.",
     },

@@ -14,7 +14,9 @@ FOLDER = Path("docs/schema")
 
 def schema_command(
     document: Annotated[
-        Literal["endpoint", "environment", "product", "trial-result", "traffic", "simulation", "schedule"],
+        Literal[
+            "endpoint", "environment", "product", "trial-result", "served-record", "traffic", "simulation", "schedule"
+        ],
         typer.Argument(help="Which document."),
     ] = "endpoint",
     *,
@@ -23,10 +25,12 @@ def schema_command(
 ) -> None:
     """Print a document's JSON schema: for editors that check and complete YAML, and for readers of results."""
     from seatrial.documents.simulation import CheapestSchedule, Simulation, Traffic
-    from seatrial.report.result_schema import result_schema_text
+    from seatrial.report.result_schema import document_schema_text, result_schema_text
     from seatrial.specs.schema import schema_text, schema_texts
+    from seatrial_load.documents.served_record import ServedRecord
 
     texts = {**schema_texts(), "trial-result": result_schema_text()}
+    texts["served-record"] = document_schema_text(ServedRecord, "Record of what serves, schema 1")
     texts |= {model.__name__.lower(): schema_text(model.model_json_schema()) for model in (Traffic, Simulation)}
     texts["schedule"] = schema_text(CheapestSchedule.model_json_schema())
     if write:

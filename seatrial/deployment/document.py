@@ -77,6 +77,11 @@ class Deployment:
     optimization_job: OptimizationJobRequest | None = None
 
     @property
+    def needs_trial_service(self) -> bool:
+        """Whether it is tried, or what serves is recorded."""
+        return self.endpoint.trial.mode != "off" or self.environment.audit is not None
+
+    @property
     def endpoint_name(self) -> str:
         """The endpoint's name on SageMaker; its generation follows it from the second on."""
         return endpoint_name(self.environment.name, self.endpoint.name, self.plan.generation)

@@ -120,7 +120,7 @@ def signature_problems(text: str, result: TrialResult, target: LoadedSpec, place
     elif not promotion.public_keys:
         message = f"promotion.public_keys of {target.environment.name} are empty: no signature can be verified"
         yield Finding("SEA580", place, message, keys)
-    elif not any(_verifies(key, text, seal.signature) for key in promotion.public_keys):
+    elif not any(verifies(key, text, seal.signature) for key in promotion.public_keys):
         message = (
             f"the signature is not that of a key of {promotion.source} over this result: the result was changed, or "
             f"signed by {seal.key_arn}, which is not among promotion.public_keys"
@@ -134,7 +134,8 @@ def _keys_hint(target: LoadedSpec) -> str:
     return f"run `seatrial keys -e {source} --write` with an account's rights, and have the change reviewed"
 
 
-def _verifies(key: str, text: str, signature: str) -> bool:
+def verifies(key: str, text: str, signature: str) -> bool:
+    """Tell whether a signature is that of a public key, in base64, over a document in JSON."""
     # Heavy, and most commands verify nothing.
     from cryptography.exceptions import InvalidSignature  # noqa: PLC0415
     from cryptography.hazmat.primitives import hashes, serialization  # noqa: PLC0415

@@ -162,7 +162,9 @@ def _awaiting(awaiting: Sequence[LoadedSpec]) -> Iterator[str]:
 
 def _environments(awaiting: Iterable[LoadedSpec]) -> tuple[EnvironmentSpec, ...]:
     """Return the environments of endpoints that have trials, each once."""
-    tried = (one.environment for one in awaiting if one.endpoint.trial.mode != "off")
+    tried = (
+        one.environment for one in awaiting if one.endpoint.trial.mode != "off" or one.environment.audit is not None
+    )
     return tuple({environment.name: environment for environment in tried}.values())
 
 

@@ -23,11 +23,16 @@ _ATTRIBUTE = re.compile(r"^ {4}(\w+): (.+(?:\n {8}.+)*)", re.MULTILINE)
 
 def result_schema_text() -> str:
     """Return the schema of `TrialResult` as JSON text; its version is the result's `schema_version`."""
+    return document_schema_text(TrialResult, f"Trial result, schema {SCHEMA_VERSION}")
+
+
+def document_schema_text(kind: type, title: str) -> str:
+    """Return the schema of a document as JSON text."""
     definitions: dict[str, Schema] = {}
-    root = _of_dataclass(TrialResult, definitions)
+    root = _of_dataclass(kind, definitions)
     schema = {
         "$schema": DRAFT,
-        "title": f"Trial result, schema {SCHEMA_VERSION}",
+        "title": title,
         **root,
         "$defs": dict(sorted(definitions.items())),
     }

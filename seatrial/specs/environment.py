@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from seatrial.specs.yaml_source import Document, FieldPath, Yaml
 
 
+DAYS_PER_YEAR = 366
+"""Every year counts as a leap year: Object Lock counts days, and no record goes before its time."""
 EMBEDDED_ACCOUNT = "000000000000"
 """The account of the embedded AWS; it is no one's on the real one."""
 
@@ -142,6 +144,18 @@ class Retention(FrozenModel):
     log_days: LogDays | None = Field(None, description="Days after which log events are deleted. Default: 30.")
 
 
+class Audit(FrozenModel):
+    """The record of what served, which outlasts endpoints and stacks."""
+
+    mode: Literal["governance", "compliance"] = Field(
+        description="Mode of S3 Object Lock: `governance` lets who may bypass it delete a record, `compliance` nobody, "
+        "the account's root included, before its time."
+    )
+    years: Annotated[int, Field(ge=1, le=99)] = Field(
+        description="Years for which each record is locked and the history of trials is kept."
+    )
+
+
 class EnvironmentSpec(FrozenModel):
     """One environment: account, region, guard rails, promotion, network, keys."""
 
@@ -159,6 +173,9 @@ class EnvironmentSpec(FrozenModel):
     guard_rails: GuardRails = GuardRails()
     promotion: PromotionSpec = model_field(PromotionSpec(), planned=False)
     retention: Retention = model_field(Retention(), planned=False)
+    audit: Audit | None = model_field(
+        None, "Record each change of what serves, with its trial, for auditors. Default: no record.", planned=False
+    )
     trial_schedule: ScheduleExpression | None = model_field(
         None,
         "When each endpoint is tried as a candidate, as an EventBridge `cron(…)` in UTC or `rate(…)`. "
@@ -276,6 +293,21 @@ def _vending_tags(document: Document) -> Iterator[Finding]:
     yield document.problem(("tags",), "SEA142", message, hint)
 
 
+def _audit(document: Document) -> Iterator[Finding]:
+    """Yield what would delete the evidence of a record before the record."""
+    audit = document.data.get("audit")
+    years, days = document.value("audit", "years"), document.value("retention", "results_days")
+    if not isinstance(audit, dict) or not isinstance(years, int):
+        return
+    if isinstance(days, int) and days < years * DAYS_PER_YEAR:
+        path = ("retention", "results_days")
+        message = f"{days} days; audit keeps records for {years} years, which rest on the results of trials"
+        yield document.problem(path, "SEA586", message, "leave it out: the results are kept as long as the records")
+    if document.data.get("removal") == "destroy":
+        message = "destroy deletes the results with the stack, and audit's records rest on them"
+        yield document.problem(("removal",), "SEA586", message, "set removal: retain, or leave audit out")
+
+
 def _schedule(document: Document) -> Iterator[Finding]:
     """Yield a schedule that EventBridge would refuse, and a rate that is due again before its window ends."""
     expression, window = document.data.get("trial_schedule"), document.data.get("trial_window_minutes")
@@ -323,6 +355,7 @@ RULES: tuple[Rule, ...] = (
         message="budget_emails without budget_usd_per_month",
         hint="set budget_usd_per_month, or leave the addresses out",
     ),
+    lambda fields: _audit(fields.document),
     lambda fields: _schedule(fields.document),
     needs(
         "SEA108",

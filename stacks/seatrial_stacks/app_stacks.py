@@ -255,7 +255,7 @@ def add_stacks(
     services = {environment.name: TrialsStack(scope, environment=environment) for environment in awaiting}
     for deployment in deployments:
         stack = EndpointStack(scope, deployment.stack_name, deployment=deployment)
-        if deployment.endpoint.trial.mode != "off":
+        if deployment.needs_trial_service:
             name = deployment.environment.name
             if name not in services:
                 services[name] = TrialsStack(scope, environment=deployment.environment)

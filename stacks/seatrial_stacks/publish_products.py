@@ -281,7 +281,7 @@ class _Writer:
             properties |= self._alarm(size, logical_id, properties)
         elif kind == "AWS::ApplicationAutoScaling::ScalableTarget" and self.loaded.product.parameters.copies:
             properties |= {"MinCapacity": {"Ref": FEWEST}, "MaxCapacity": {"Ref": MOST}}
-        elif kind.startswith("Custom::"):
+        elif kind.startswith("Custom::") and "Component" in properties:
             chosen: list[Json] = [{"Ref": TEAM}]
             chosen += [{"Ref": COST_CENTER}] if self.loaded.product.parameters.cost_centers else []
             # tags are parameters, and update the component too

@@ -133,6 +133,8 @@ def team(tmp_path_factory: pytest.TempPathFactory) -> Team:
         owner="@acme/platform",
     )
     write_repository(team.work, answers)
+    prod = team.work / "environments" / "prod.yaml"
+    prod.write_text(f"{prod.read_text(encoding='utf-8')}\naudit: {{mode: compliance, years: 1}}\n", encoding="utf-8")
     git = shutil.which("git") or "git"
     subprocess.run([git, "init", "--quiet", "--bare", "--initial-branch=main", team.origin], check=True)
     team.git("init", "--quiet", "--initial-branch=main")
@@ -219,6 +221,20 @@ def test_a_merge_is_tried_in_dev_approved_and_deployed_to_prod(
         stack = cloud.stack(f"seatrial-{name}-chat")
         assert (stack.output("Verdict"), stack.output("PlanDigest")) == ("pass", merged[name])
         assert f":{ACCOUNTS[name]}:" in cloud.live(stack.output("InferenceComponentName")).component_arn
+
+
+def test_an_auditor_reads_what_serves_in_prod_and_on_which_trial(
+    clouds: dict[str, EmbeddedAws], team: Team, merged: dict[str, str]
+) -> None:
+    words = ("seatrial", "audit", "chat", "-e", "prod", "--format", "json")
+    told = team.run(*words, cloud=clouds["prod"])
+    (record,) = json.loads(told.output[told.output.index("{") :])["records"]
+    stack = clouds["prod"].stack("seatrial-prod-chat")
+    assert (told.exit_code, record["signature"], record["change"], record["to"]) == (0, "verified", "create", None)
+    assert (record["plan_digest"], record["verdict"]) == (merged["prod"], "pass")
+    assert record["result_uri"] == stack.output("TrialResultUri")
+    assert f":{ACCOUNTS['prod']}:stack/seatrial-prod-chat/" in record["stack_id"]
+    assert record["result_signature"]
 
 
 def test_a_live_endpoint_is_tried_as_a_candidate_that_is_deleted(

@@ -74,6 +74,10 @@ OPTIONS: Final[dict[str, dict[str, Change]]] = {
         "default": NOTHING,
         "short": environment(retention={"results_days": 7, "log_days": 1}, removal="destroy"),
     },
+    "audit": {
+        "none": NOTHING,
+        "locked": environment(audit={"mode": "compliance", "years": 7}),
+    },
     "schedule": {"none": NOTHING, "weekly": environment(trial_schedule="rate(7 days)")},
     "dashboards": {
         "none": NOTHING,
@@ -185,6 +189,8 @@ OPTIONS: Final[dict[str, dict[str, Change]]] = {
 SINGLES = ("single", "asynchronous", "captured", "variants", "shadow")
 GUESTS = ("one", "split", "router")
 REFUSED: Final[dict[tuple[tuple[str, str], tuple[str, str]], str]] = {
+    # The results of trials would go before the records that rest on them.
+    (("retention", "short"), ("audit", "locked")): "SEA586",
     # What has no outbound connection loads no weights of a hub.
     **{(("network", "isolated"), ("weights", weights)): "SEA111" for weights in ("hub", "gated")},
     # The trial service tries components alone, and so does every option of components.

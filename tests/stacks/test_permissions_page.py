@@ -14,8 +14,9 @@ from cfnlint.decode import cfn_yaml  # type: ignore[import-untyped]  # no type i
 from scripts import permissions_page
 from seatrial.repository.answers import Answers, new_targets
 from seatrial.repository.write import repository_files
+from seatrial.specs.environment import Audit
 from seatrial_cdk.jobs.optimization_job import OptimizationsStack
-from seatrial_cdk.trials.trials_stack import TrialScheduleGroup
+from seatrial_cdk.trials.trials_stack import TrialScheduleGroup, TrialsStack
 from seatrial_cdk.vending.launch_role import LaunchRole
 from tests.stacks.conftest import KEY_ARN, ROOT, optimization_request, prod
 
@@ -29,7 +30,16 @@ BEGIN, END = "<!-- begin permissions: UPDATE_GOLDEN=1 pytest tests/stacks -->\n"
 @pytest.fixture(scope="module")
 def templates(assembly: Path) -> list[permissions_page.Template]:
     synthesized = [json.loads(file.read_text()) for file in sorted(assembly.glob("*.template.json"))]
-    return [*synthesized, workflow_roles(), schedules_role(), launch_role(), jobs_roles()]
+    return [*synthesized, audited_trials(), workflow_roles(), schedules_role(), launch_role(), jobs_roles()]
+
+
+def audited_trials() -> permissions_page.Template:
+    """Return the trial service of an environment with records of what serves."""
+    context = json.loads((ROOT / "cdk.json").read_text())["context"]
+    audited = prod().environment.model_copy(update={"audit": Audit(mode="compliance", years=7)})
+    stack = TrialsStack(App(analytics_reporting=False, context=context), environment=audited)
+    template: permissions_page.Template = json.loads(json.dumps(Template.from_stack(stack).to_json()))
+    return template
 
 
 def workflow_roles() -> permissions_page.Template:

@@ -10,8 +10,8 @@ import pytest
 from aws_cdk import App
 from aws_cdk.assertions import Annotations, Match, Template
 
-from seatrial.specs.endpoint import Percentiles
-from seatrial.specs.environment import EnvironmentSpec
+from seatrial.specs.endpoint import Percentiles, TrialSpec
+from seatrial.specs.environment import Audit, EnvironmentSpec
 from seatrial_base.bounds import LONGEST_FUNCTION_S, LOST_AFTER_S, SWEEP_S
 from seatrial_base.errors import RenderError, SpecError
 from seatrial_cdk.trials.runtime import store
@@ -477,3 +477,54 @@ def test_results_and_logs_are_kept_as_long_as_the_environment_says() -> None:
 def test_without_a_retention_the_function_has_no_variable_of_it(dev_trials: Template) -> None:
     variables = {"Variables": Match.object_like({"LOG_DAYS": Match.absent(), "ENVIRONMENT": "dev"})}
     dev_trials.has_resource_properties("AWS::Lambda::Function", {"Environment": variables})
+
+
+@pytest.mark.parametrize("mode", ["governance", "compliance"])
+def test_records_are_locked_for_years_written_by_one_role_and_outlast_the_stack(mode: str) -> None:
+    environment = EnvironmentSpec.model_validate(
+        {"name": "dev", "region": "us-east-1", "audit": {"mode": mode, "years": 7}}
+    )
+    template = Template.from_stack(TrialsStack(App(), environment=environment))
+    (bucket,) = template.find_resources("AWS::S3::Bucket", {"Properties": {"ObjectLockEnabled": True}})
+    rule = {"DefaultRetention": {"Mode": mode.upper(), "Days": 2562}}
+    locked = {"ObjectLockConfiguration": {"Rule": rule}, "VersioningConfiguration": {"Status": "Enabled"}}
+    template.has_resource("AWS::S3::Bucket", {"Properties": locked, "DeletionPolicy": "RetainExceptOnCreate"})
+    results = [{"Prefix": f"{name}/", "ExpirationInDays": 2562, "Status": "Enabled"} for name in ("trials", "runs")]
+    template.has_resource_properties("AWS::S3::Bucket", {"LifecycleConfiguration": {"Rules": results}})
+    (role,) = template.find_resources(
+        "AWS::IAM::Role", {"Properties": {"Description": "Trials of the endpoints of dev"}}
+    )
+    denied: list[dict[str, Any]] = [
+        {
+            "Action": "s3:PutObject",
+            "Condition": {"ArnNotLike": {"aws:PrincipalArn": Match.array_with([{"Fn::GetAtt": [role, "Arn"]}])}},
+        },
+        {"Action": "s3:DeleteObject"},
+    ]
+    statements = Match.array_with([Match.object_like({**each, "Effect": "Deny"}) for each in denied])
+    policy = {"Bucket": {"Ref": bucket}, "PolicyDocument": {"Statement": statements}}
+    template.has_resource_properties("AWS::S3::BucketPolicy", policy)
+    variables = {"Variables": Match.object_like({"RECORDS_BUCKET": {"Ref": bucket}})}
+    template.has_resource_properties("AWS::Lambda::Function", {"Environment": variables})
+
+
+def test_what_serves_is_recorded_after_its_trial_and_before_clients_learn_of_it(
+    dev_deployment: Deployment, weights_template: Template, dev_template: Template
+) -> None:
+    audited = dev_deployment.environment.model_copy(update={"audit": Audit(mode="governance", years=1)})
+    deployment = replace(dev_deployment, environment=audited)
+    template = Template.from_stack(EndpointStack(App(), "audited", deployment=deployment))
+    ((name, record),) = template.find_resources("Custom::ServedRecord").items()
+    (trial,) = template.find_resources("Custom::SmokeBenchmark")
+    (alias,) = template.find_resources("AWS::SSM::Parameter").values()
+    assert trial in record["DependsOn"]
+    assert name in alias["DependsOn"]
+    served = json.loads(record["Properties"]["Served"])
+    assert (served["model"], served["licence"]) == ("meta-llama/Llama-2-7b-chat-hf", "llama2")
+    assert (served["plan_digest"], served["weights_digest"]) == (deployment.plan.digest, "unknown")
+    assert record["Properties"]["ResultUri"] == {"Fn::GetAtt": [trial, "ResultUri"]}
+    untried = replace(deployment, endpoint=deployment.endpoint.model_copy(update={"trial": TrialSpec(mode="off")}))
+    template = Template.from_stack(EndpointStack(App(), "untried", deployment=untried))
+    template.has_resource_properties("Custom::ServedRecord", {"ResultUri": Match.absent()})
+    for plain in (weights_template, dev_template):
+        assert not plain.find_resources("Custom::ServedRecord")

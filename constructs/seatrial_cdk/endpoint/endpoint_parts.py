@@ -34,7 +34,7 @@ from seatrial_cdk.place import TOKEN_MARKER
 from seatrial_cdk.policy import acknowledge, allow, policy_document
 from seatrial_cdk.scaling.endpoint_scaling import define_scaling, start_minutes
 from seatrial_cdk.service_function import handler_module, log_group_of, packed_modules
-from seatrial_cdk.trials.endpoint_trial import CandidateTrial, SmokeBenchmark, TrialSettings
+from seatrial_cdk.trials.endpoint_trial import CandidateTrial, ModelRecord, SmokeBenchmark, TrialSettings
 from seatrial_cdk.trials.trials_stack import TrialSchedule
 
 if TYPE_CHECKING:
@@ -319,11 +319,13 @@ def define_parts(
                 role_options=endpoint.role_options,
             )
         adapters = _define_adapters(endpoint, deployment)
+    after = [each for each in (trial, scaling, *weights) if each is not None and each is not endpoint]
+    records = () if environment.audit is None else _define_records(scope, suffix, endpoint, deployment, trial, guests)
     alias = EndpointAlias(
         names,
         "Alias",
         endpoint=endpoint,
-        after=[each for each in (trial, scaling, *weights) if each is not None and each is not endpoint],
+        after=[*after, *records],
         weights={each.component_name: weight for each, weight in weights.items()},
     )
     define_endpoint_dashboard(scope, f"Dashboard{suffix}", endpoint, deployment, trial, container_alarms=watched)
@@ -397,6 +399,34 @@ def _define_trials(
     message = f"CloudFormation tells nothing of a trial while it runs; follow it: {follow}"
     trial.node.add_metadata(INFO_METADATA, message)
     return candidate, trial
+
+
+def _define_records(  # noqa: PLR0917 (private)
+    scope: Construct,
+    suffix: str,
+    endpoint: DefinedEndpoint,
+    deployment: Deployment,
+    trial: SmokeBenchmark | None,
+    guests: tuple[GuestParts, ...],
+) -> tuple[ModelRecord, ...]:
+    """Define the record of every model of an endpoint: its own, its guests', and its variants' of other specs."""
+    served = [(deployment, endpoint.inference_component_name or "", trial)]
+    served += [(each, deployment.component_of(each), None) for each in deployment.guests]
+    served += [(each, "", None) for each in deployment.variants]
+    after: list[IDependable] = [endpoint.serving_resource, *(each.component for each in guests)]
+    after += [] if trial is None else [trial]
+    return tuple(
+        ModelRecord(
+            scope,
+            f"Record{suffix}-{model.endpoint.name}",
+            endpoint_name=endpoint.endpoint_name,
+            component=component,
+            deployment=model,
+            trial=tried,
+            after=after,
+        )
+        for model, component, tried in served
+    )
 
 
 def define_outputs(

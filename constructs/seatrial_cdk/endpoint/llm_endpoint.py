@@ -504,7 +504,7 @@ def _define_whole(
             message = f"SEA441: the stack is in {what} {actual}, the environment {environment.name} in {expected}."
             Annotations.of(endpoint).add_error(f"{message} Give the stack env=Environment({what}={expected!r}).")
     add_jobs(stack, deployment)
-    if adds_trials_stack and deployment.endpoint.trial.mode != "off":
+    if adds_trials_stack and deployment.needs_trial_service:
         stack.add_stack_dependency(trials_stack(scope, environment))
     shared = Construct(scope, f"{construct_id}Names")  # what a later generation has too, by the same logical IDs
     endpoint.parts = define_parts(endpoint, endpoint, deployment, topic=topic_arn, alias_scope=shared)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Literal, get_args
@@ -15,6 +16,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
+from seatrial import __version__
 from seatrial.deployment.trial import ONLY_THE_STACK_KNOWS, slo_objectives
 from seatrial.specs.endpoint import LONGEST_BUDGET_MINUTES, TrialSpec
 from seatrial_base.bounds import (
@@ -25,6 +27,7 @@ from seatrial_base.bounds import (
     trial_timeout_s,
 )
 from seatrial_base.catalog.instances import find_instance
+from seatrial_base.catalog.models import licence_of
 from seatrial_base.errors import BenchError, SpecError
 from seatrial_base.field_facts import made_of
 from seatrial_base.findings import Finding, Place
@@ -33,13 +36,18 @@ from seatrial_base.units import S_PER_MINUTE, as_exported
 from seatrial_cdk.observability.endpoint_alarms import rollback_alarms_are_off
 from seatrial_cdk.trials.runtime.attributes import ATTRIBUTES, attribute_names
 from seatrial_cdk.trials.runtime.properties import TrialProperties, write_properties
+from seatrial_cdk.trials.runtime.served_record import RECORD_TYPE
 from seatrial_cdk.trials.trial_service import function_arn
 from seatrial_cdk.value_checks import RULE
 from seatrial_load.documents.request import Gate, Load, PayloadSchema, TrialRequest, TrialTarget, Workload
 from seatrial_load.documents.request_checks import check_trial_request
+from seatrial_load.documents.served_record import UNKNOWN, ServedModel
+from seatrial_load.documents.strict_json import write_document
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
+
+    from constructs import IDependable
 
     from seatrial.deployment.document import Deployment
     from seatrial.specs.endpoint import Slo
@@ -49,6 +57,8 @@ if TYPE_CHECKING:
     from seatrial_cdk.trials.trial_service import TrialService
 
 
+COMMIT = re.compile("[0-9a-f]{40}")
+RECORD_MINUTES = 15  # Lambda calls a function that failed again after one and two minutes
 DIGEST_DIGITS = 16
 RELEASE_S = 300
 """AWS says "a few minutes" (SageMaker API reference, DeleteEndpoint)."""
@@ -313,6 +323,72 @@ class SmokeBenchmark(Construct):
         named = {each.output: each.name for each in ATTRIBUTES if each.output}
         first = {name: named[name] for name in ("ResultsBucket", "TrialResultUri", "TrialReportUri")}  # as in stacks
         return {output: self.attribute(name) for output, name in (first | named).items()}
+
+
+class ModelRecord(Construct):
+    """Has the trial service record what serves, for auditors, each time that it or its trial changes.
+
+    Args:
+        endpoint_name: On SageMaker.
+        component: The inference component; empty where the model is in the production variant.
+        deployment: What serves there, in an environment with `audit`.
+        trial: Its trial; default: none.
+        after: What must be there first.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        endpoint_name: str,
+        component: str,
+        deployment: Deployment,
+        trial: SmokeBenchmark | None = None,
+        after: Iterable[IDependable] = (),
+    ) -> None:
+        super().__init__(scope, construct_id)
+        tried = {} if trial is None else {name: trial.attribute(name) for name in ("Verdict", "ResultUri")}
+        self.resource = CustomResource(
+            self,
+            "Resource",
+            resource_type=RECORD_TYPE,
+            service_token=function_arn(Stack.of(self), deployment.environment.name),
+            service_timeout=Duration.minutes(RECORD_MINUTES),
+            properties={
+                "EndpointName": endpoint_name,
+                "InferenceComponentName": component,
+                "Served": write_document(served_model(deployment)),
+                **tried,
+            },
+        )
+        self.resource.node.add_dependency(*after)
+
+
+def served_model(deployment: Deployment) -> ServedModel:
+    """Return what a deployment serves, as far as spec and lock tell."""
+    spec, serving, plan = deployment.endpoint.model, deployment.serving, deployment.plan
+    named = spec.hub_id or spec.jumpstart_id
+    is_commit = spec.revision is not None and COMMIT.fullmatch(spec.revision) is not None
+    return ServedModel(
+        endpoint=deployment.endpoint.name,
+        environment=deployment.environment.name,
+        model=named or spec.model_package_arn or spec.s3_uri or UNKNOWN,
+        revision=spec.revision or UNKNOWN,
+        licence=(licence_of(named) if named else None) or spec.licence or UNKNOWN,
+        weights_uri=serving.weights_s3_uri or UNKNOWN,
+        weights_digest=f"git:{spec.revision}" if is_commit and serving.weights_s3_uri is None else UNKNOWN,
+        engine=serving.engine,
+        engine_version=serving.engine_version,
+        image=serving.image,
+        image_digest=serving.image.partition("@")[2] or UNKNOWN,
+        adapters=" ".join(each.s3_uri for each in deployment.endpoint.serving.adapters),
+        plan_digest=plan.digest,
+        lock_digest=digest(plan.model_dump_json()),
+        configuration_digest=json.loads(deployment.trial_request).get("configuration_digest", UNKNOWN),
+        promoted_on="" if plan.promoted is None else plan.promoted.result_uri,
+        seatrial_version=__version__,
+    )
 
 
 class ExistingEndpointTrial(Construct):

@@ -30,7 +30,7 @@ import seatrial_base
 import seatrial_cdk
 import seatrial_load
 from seatrial.packaging import zip_bytes
-from seatrial.specs.environment import Retention
+from seatrial.specs.environment import DAYS_PER_YEAR, Audit, Retention
 from seatrial_base.bounds import LONGEST_FUNCTION_S, SWEEP_S
 from seatrial_base.tags import CANDIDATE, ENVIRONMENT_TAG, OWNER_TAG, TRIAL_SERVICE
 from seatrial_cdk.endpoint.container_network import ContainerNetwork
@@ -177,6 +177,52 @@ class TrialResults(Construct):
         acknowledge(self.bucket, RESULTS_ACKNOWLEDGED)
 
 
+class ServedRecords(Construct):
+    """The bucket of records of what served: versioned, under S3 Object Lock, written by one role, always retained.
+
+    S3 encrypts it with its own keys: no deletion of a KMS key makes a record unreadable.
+
+    Args:
+        audit: Mode and years of the lock.
+    """
+
+    def __init__(self, scope: Construct, construct_id: str, *, audit: Audit) -> None:
+        super().__init__(scope, construct_id)
+        kept, lock = Duration.days(audit.years * DAYS_PER_YEAR), s3.ObjectLockRetention
+        self.bucket = s3.Bucket(
+            self,
+            "Resource",
+            encryption=s3.BucketEncryption.S3_MANAGED,
+            block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
+            enforce_ssl=True,
+            versioned=True,
+            object_lock_enabled=True,
+            object_lock_default_retention=lock.compliance(kept)
+            if audit.mode == "compliance"
+            else lock.governance(kept),
+            removal_policy=removal_policy("retain"),
+        )
+        acknowledge(self.bucket, RESULTS_ACKNOWLEDGED)
+
+    def refuse_others(self, writer: iam.Role) -> None:
+        """Deny writing to every role but one, and hiding what was written to all."""
+        stack = Stack.of(self)
+        # AWS compares the role's ARN, the embedded AWS that of its session.
+        sessions = f"arn:{stack.partition}:sts::{stack.account}:assumed-role/{writer.role_name}/*"
+        others = {"ArnNotLike": {"aws:PrincipalArn": [writer.role_arn, sessions]}}
+        # A deletion without a version leaves the locked one, behind a marker that hides it.
+        for action, conditions in (("s3:PutObject", others), ("s3:DeleteObject", None)):
+            self.bucket.add_to_resource_policy(
+                iam.PolicyStatement(
+                    effect=iam.Effect.DENY,
+                    principals=[iam.AnyPrincipal()],
+                    actions=[action],
+                    resources=[self.bucket.arn_for_objects("*")],
+                    conditions=conditions,
+                )
+            )
+
+
 @cache
 def runtime_archive() -> bytes:
     """Return the zip archive of the handler and of the load tester; equal sources give equal bytes."""
@@ -227,6 +273,7 @@ class TrialService(EnvironmentService):
         key: Key of the results; default: a key of its own.
         role_options: Path and permissions boundary of its roles.
         retention: How long results and logs are kept; default: a year and a month.
+        audit: Records what serves, and keeps the results as long; default: no record.
         sockets_per_function: Requests that one function keeps in flight; fewer make more functions.
         findings_topic: Topic for the findings of scheduled trials; default: no endpoint may have a schedule.
         findings_topic_arn: The topic by its ARN, in place of `findings_topic`.
@@ -244,6 +291,7 @@ class TrialService(EnvironmentService):
         key: kms.IKey | None = None,
         role_options: RoleOptions = NO_OPTIONS,
         retention: Retention | None = None,
+        audit: Audit | None = None,
         sockets_per_function: int = SOCKETS_PER_FUNCTION,
         any_stack: bool = False,
         findings_topic: sns.ITopic | None = None,
@@ -256,12 +304,16 @@ class TrialService(EnvironmentService):
         self.role_options = role_options
         network = network or ContainerNetwork()
         kept = retention or Retention()
-        expiry = None if kept.results_days is None else Duration.days(kept.results_days)
+        days = kept.results_days or (None if audit is None else audit.years * DAYS_PER_YEAR)
+        expiry = None if days is None else Duration.days(days)
         self.results = TrialResults(self, "Results", key=key, removal=removal, expiry=expiry)
+        self.records = None if audit is None else ServedRecords(self, "Records", audit=audit)
         bound_emptying_role(self, role_options)
         logs = log_group_of(self, keep=removal == "retain", days=kept.log_days)
         self.role = _role(self, environment, network, logs, any_stack=any_stack)
         self.signing_key = _signing_key(self, removal)
+        if self.records is not None:
+            self.records.refuse_others(self.role)
         self.function = _function(
             self, environment, network, logs, log_days=kept.log_days, sockets_per_function=sockets_per_function
         )
@@ -325,6 +377,7 @@ def _role(
             any_stack=any_stack,
         ),
         *publishing(scope.findings_topic_arn),
+        *([_allow(["s3:PutObject"], [scope.records.bucket.arn_for_objects("*")])] if scope.records else []),
     ]
     role = service_role(
         scope,
@@ -390,6 +443,7 @@ def _function(
             "RESULTS_BUCKET": scope.results.bucket.bucket_name,
             "SIGNING_KEY": scope.signing_key.key_arn,
             "STATE_MACHINE": f"arn:{stack.partition}:states:{stack.region}:{stack.account}:stateMachine:{scope.name}",
+            **({"RECORDS_BUCKET": scope.records.bucket.bucket_name} if scope.records else {}),
             "SOCKETS_PER_FUNCTION": f"{sockets_per_function}",
             **({"FINDINGS_TOPIC": scope.findings_topic_arn} if scope.findings_topic_arn else {}),
             **({} if log_days is None else {"LOG_DAYS": f"{log_days}"}),

@@ -66,6 +66,7 @@ class TrialsStack(ServiceStack):
             if environment.trial_schedule is None
             else environment.alarms.topic_arn or topic_arn(self, environment.name),
             retention=environment.retention,
+            audit=environment.audit,
             any_stack=any_stack or environment.vending,
         )
         self.alarms = (
@@ -78,6 +79,8 @@ class TrialsStack(ServiceStack):
             TrialScheduleGroup(self, "Schedules", environment=environment.name, role_options=self._role_options)
         CfnOutput(self, "ResultsBucket", value=self.service.results.bucket.bucket_name)
         CfnOutput(self, "SigningKey", value=self.service.signing_key.key_arn)
+        if self.service.records is not None:
+            CfnOutput(self, "RecordsBucket", value=self.service.records.bucket.bucket_name)
         CfnOutput(self, "Workflow", value=self.service.state_machine.attr_arn)
 
 

@@ -113,6 +113,11 @@ class StackStatus:
         with calling("reading the stack's status"):
             return self.client.describe_stacks(StackName=stack_id)["Stacks"][0]["StackStatus"]
 
+    def change_set(self, stack_id: str) -> str:
+        """Return the ARN of the change set that created or last updated the stack; empty without one."""
+        with calling("reading the stack's change set"):
+            return self.client.describe_stacks(StackName=stack_id)["Stacks"][0].get("ChangeSetId", "")
+
 
 @dataclass(frozen=True, slots=True)
 class ServingEndpoint:
@@ -184,7 +189,7 @@ def _function_context() -> TrialContext:
     """Return what is around every call of this function: a warm one has its clients, which take long to make.
 
     Variables: `ENVIRONMENT`, `RESULTS_BUCKET`, `SIGNING_KEY`, `STATE_MACHINE`, and, if they differ from the defaults,
-    `SOCKETS_PER_FUNCTION`, `LOG_DAYS` and `FINDINGS_TOPIC`.
+    `SOCKETS_PER_FUNCTION`, `LOG_DAYS`, `FINDINGS_TOPIC` and `RECORDS_BUCKET`.
     """
     import boto3  # noqa: PLC0415 (a second of start that tests and synth need not wait for)
     from botocore.config import Config  # noqa: PLC0415 (likewise)
@@ -193,9 +198,10 @@ def _function_context() -> TrialContext:
     briefly = Config(connect_timeout=5, read_timeout=10, retries={"total_max_attempts": 3})
     cloudwatch, stacks = boto3.client("cloudwatch"), boto3.client("cloudformation")
     bucket, topic = os.environ["RESULTS_BUCKET"], os.environ.get("FINDINGS_TOPIC")
+    s3, records = with_conditions(boto3.client("s3")), os.environ.get("RECORDS_BUCKET")
     return TrialContext(
         environment=os.environ["ENVIRONMENT"],
-        store=S3TrialStore(with_conditions(boto3.client("s3")), bucket),
+        store=S3TrialStore(s3, bucket),
         bucket=bucket,
         scaling=AwsCopyScaling(boto3.client("application-autoscaling")),
         components=AwsComponents(boto3.client("sagemaker"), stacks),
@@ -222,6 +228,8 @@ def _function_context() -> TrialContext:
         sleep=time.sleep,
         repeat_meanwhile=partial(repeat_meanwhile, LOOK_S),
         guarded=guarded,
+        records=S3TrialStore(s3, records, is_locked=True) if records else None,
+        change_set=StackStatus(stacks).change_set,
     )
 
 

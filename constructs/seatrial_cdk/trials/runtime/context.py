@@ -88,6 +88,8 @@ class TrialContext:
         bucket: The name of the bucket of results.
         serving: Returns the endpoint that an alias names; `None` when there is no such alias.
         requests_since: Returns the most requests in flight on a copy of a component since a time.
+        records: Where records of what serves are kept; `None` where the environment has no `audit`.
+        change_set: Returns the ARN of a stack's last change set; empty when CloudFormation names none.
         course: The trial, level by level.
         sockets_per_function: Requests that one function keeps in flight.
         ends_s: When this call must have ended, in seconds since the epoch.
@@ -120,3 +122,5 @@ class TrialContext:
     sleep: Callable[[float], None]
     repeat_meanwhile: Callable[[Callable[[], object]], AbstractContextManager[None]]
     guarded: Callable[[TrialRequest, ShouldStop], AbstractContextManager[ShouldStop]]
+    records: TrialStore | None = None
+    change_set: Callable[[str], str] = lambda _: ""

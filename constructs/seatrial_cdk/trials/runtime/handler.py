@@ -15,6 +15,7 @@ from seatrial_cdk.trials.runtime.order import UNKNOWN_ENDPOINT, Answer, OrderRef
 from seatrial_cdk.trials.runtime.ownership import first_seen_s
 from seatrial_cdk.trials.runtime.properties import read_properties
 from seatrial_cdk.trials.runtime.scheduled import ScheduledCall, start_scheduled
+from seatrial_cdk.trials.runtime.served_record import RECORD_TYPE, record_served
 from seatrial_cdk.trials.runtime.service_model import log_version, use_own_models
 from seatrial_cdk.trials.runtime.steps import StepCall, Trial, ownership_of, take_step
 from seatrial_cdk.trials.runtime.store import UnavailableError
@@ -74,6 +75,8 @@ def dispatch(event: Event, context: TrialContext) -> Position | WorkerShare | Sc
         receive_lost(context)
     elif "detail" in event:
         end_dead_execution(cast("ExecutionEvent", event)["detail"], context)
+    elif event.get("ResourceType") == RECORD_TYPE:
+        record_served(event, context)
     else:
         receive(event, context)
     return None

@@ -51,6 +51,7 @@ class CustomResourceEvent(TypedDict):
         RequestType: What happens to the custom resource.
         RequestId: Unique for each request; names the trial's document and the workflow's execution.
         StackId: ARN of the stack.
+        ResourceType: The resource's CloudFormation type.
         LogicalResourceId: The resource's name in the template.
         ResponseURL: Where CloudFormation waits for the answer: a presigned URL, for one use.
         PhysicalResourceId: The resource's identity; absent on Create.
@@ -61,6 +62,7 @@ class CustomResourceEvent(TypedDict):
     RequestType: Literal["Create", "Update", "Delete"]
     RequestId: str
     StackId: str
+    ResourceType: NotRequired[str]
     LogicalResourceId: str
     ResponseURL: str
     PhysicalResourceId: NotRequired[str]

@@ -74,7 +74,11 @@ def sealed(result: TrialResult, seal: Sign, request_id: str) -> tuple[str, str]:
 
     No deployment fails for want of a signature: the next environment refuses to take the result as evidence.
     """
-    text = redacted(result.to_json())
+    return sealed_text(redacted(result.to_json()), seal, request_id)
+
+
+def sealed_text(text: str, seal: Sign, request_id: str) -> tuple[str, str]:
+    """Return a document with its seal, and why it has no signature; empty when it has one."""
     try:
         return seal(text, request_id), ""
     except UnavailableError as unavailable:

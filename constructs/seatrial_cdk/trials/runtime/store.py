@@ -144,10 +144,11 @@ class TrialStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class S3TrialStore:
-    """Texts in the results bucket."""
+    """Texts in a bucket: the results, or, with Object Lock, records of what serves."""
 
     client: S3Client
     bucket: str
+    is_locked: bool = False
 
     def read(self, key: str) -> str | None:
         """Return a text; `None` when there is none, or when its key can't be used any more."""
@@ -188,7 +189,14 @@ class S3TrialStore:
 
     def _object(self, key: str, text: str) -> PutObjectRequestTypeDef:
         content_type = "text/markdown; charset=utf-8" if key.endswith(".md") else "application/json"
-        return {"Bucket": self.bucket, "Key": key, "Body": text.encode(), "ContentType": content_type}
+        request: PutObjectRequestTypeDef = {
+            "Bucket": self.bucket,
+            "Key": key,
+            "Body": text.encode(),
+            "ContentType": content_type,
+        }
+        # S3 takes nothing that it is to retain without one (S3 user guide, Object Lock considerations).
+        return {**request, "ChecksumAlgorithm": "CRC32"} if self.is_locked else request
 
     def _conditional(self, what: str, request: PutObjectRequestTypeDef) -> bool:
         from botocore.exceptions import ClientError  # noqa: PLC0415 (synth and most tests need no botocore)
