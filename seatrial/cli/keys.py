@@ -34,8 +34,7 @@ def keys_command(
     from seatrial.locks.lock_file import replace_file
     from seatrial.operations.promotion import signing_key
     from seatrial.specs.load import environment_names, load_environment
-    from seatrial.specs.yaml_edit import edited_text
-    from seatrial_base.files import read_text
+    from seatrial.specs.yaml_edit import edited_file
 
     folder = environments_folder(environments, ENDPOINTS / "spec.yaml")
     place = load_environment(folder, environment)
@@ -54,6 +53,5 @@ def keys_command(
             typer.echo(f"{file.as_posix()}: lacks it (add it with --write)")
         else:
             keys: list[Yaml] = [*target.promotion.public_keys, key.public]
-            text = edited_text(read_text(file), {("promotion", "public_keys"): keys}, file.as_posix())
-            replace_file(file, text, "SEA584")
+            replace_file(file, edited_file(file, {("promotion", "public_keys"): keys}), "SEA584")
             typer.echo(f"{file.as_posix()}: added")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from statistics import fmean
@@ -54,11 +54,13 @@ def simulate_command(
     seed: Annotated[int, typer.Option("--seed", min=0, help="Of the random arrivals.")] = 1,
     instance_start_s: Annotated[
         float | None,
-        typer.Option("--instance-start-s", min=0, help="Measured start of an instance with its image, in seconds."),
+        typer.Option(
+            "--instance-start-s", min=0, max=86_400, help="Measured start of an instance with its image, in seconds."
+        ),
     ] = None,
     copy_start_s: Annotated[
         float | None,
-        typer.Option("--copy-start-s", min=0, help="Measured start of a copy on an instance, in seconds."),
+        typer.Option("--copy-start-s", min=0, max=86_400, help="Measured start of a copy on an instance, in seconds."),
     ] = None,
     quota: Annotated[
         int | None,
@@ -95,6 +97,7 @@ def simulate_command(
         if is_wrong:
             raise typer.BadParameter(message, param_hint=f"'{option}'")
     from seatrial.deployment.starts import start_parts, start_warnings
+    from seatrial.documents.simulation import CheapestSchedule
     from seatrial.operations.fleet import simulate_days
     from seatrial.operations.traffic import read_traffic
 
@@ -112,12 +115,13 @@ def simulate_command(
     prompts_of = partial(prompts_seconds, prompts=source.prompts)
     done: Simulation | CheapestSchedule
     if cheapest:
-        from seatrial.operations.schedule_search import ScheduleSearch, write_schedule
+        from seatrial.operations.schedule_search import ScheduleSearch
+        from seatrial.planner.planner import make_plan
 
+        # A lock may be of another release's prediction: what is compared is all planned by this one.
+        plan = make_plan(loaded)
         done = ScheduleSearch(loaded, plan, source, days, seed, starts_of, share, prompts_of, quota).run()
         lines = schedule_lines(done, f"{spec.as_posix()} -e {environment}", is_written=write)
-        if write and done.changes:
-            write_schedule(loaded, done.cheapest, environments_folder(environments, spec))
     else:
         prompts_s = prompts_of(loaded, plan)
         done = simulate_days(
@@ -132,6 +136,11 @@ def simulate_command(
         show_json_text(done.model_dump_json(indent=1))
     elif output_format == "text":
         show_text("".join(f"{line}\n" for line in lines))
+    # Last, so that a text that can't be edited costs no result.
+    if write and isinstance(done, CheapestSchedule) and done.changes:
+        from seatrial.operations.schedule_search import write_schedule
+
+        write_schedule(loaded, done.cheapest, environments_folder(environments, spec))
 
 
 def _plan_of(loaded: LoadedSpec) -> Plan:
@@ -183,8 +192,9 @@ def screen_lines(simulation: Simulation) -> Iterator[str]:
     reasons = f"{done.refused_without_copy:,} without a copy, {done.refused_full:,} as all were full"
     yield f"Requests     {done.requests:,}: {refused:.2%} refused ({reasons}), {done.waited:.2%} waited"
     judged = {True: "the SLO is met", False: "the SLO is missed", None: "no latency is bounded"}[done.meets_slo]
-    yield f"Within SLO   {done.within_slo:.2%} of the requests: {judged}"
-    for each in done.objectives[:_MOST_OBJECTIVES]:
+    within = f"{done.within_slo:.2%} of the requests: {judged}"
+    yield f"Within SLO   {within if done.requests else 'nothing to judge: no request came'}"
+    for each in done.objectives[: _MOST_OBJECTIVES if done.requests else 0]:
         kept = f"{each.share:.2%} of {each.required:.0%}, {'met' if each.met else 'missed'}"
         yield f"             {each.objective} <= {each.bound_ms:,.0f} ms: {kept}"
     short = f"; {counted(done.copies_over_quota, 'more copy', 'more copies')} wanted" if done.copies_over_quota else ""
@@ -202,8 +212,11 @@ def screen_lines(simulation: Simulation) -> Iterator[str]:
     else:
         parts = f"serving {usd(cost.serving_usd_per_day)}, starting {usd(cost.starting_usd_per_day)}"
         total = f"{usd(cost.usd_per_day)} a day ({parts}, idle {usd(cost.idle_usd_per_day)})"
-        bought = f"{cost.purchase.replace('_', ' ')}, {usd(cost.usd_per_instance_hour)} an instance hour"
-        yield f"Cost         {total}, {usd(cost.usd_per_month)} a month; {bought}"
+        bought = (
+            f"{cost.purchase.replace('_', ' ')}, {usd(cost.usd_per_instance_hour)} an instance hour{cost.elsewhere}"
+        )
+        used = "" if cost.purchase == "on_demand" else "; only if others use the hours that are bought"
+        yield f"Cost         {total}, {usd(cost.usd_per_month)} a month; {bought}{used}"
     if (other := done.second_region) is not None:
         needs = f"{counted(other.copies, 'copy', 'copies')} on {counted(other.instances, 'instance')}"
         at = f"{other.requests_per_second_per_copy:.3g} requests/s a copy"
@@ -225,7 +238,9 @@ def schedule_lines(found: CheapestSchedule, spec: str, *, is_written: bool) -> I
             causes = f"serving {usd(cost.serving_usd_per_day)}, starting {usd(cost.starting_usd_per_day)}"
             causes = f"a day {causes}, idle {usd(cost.idle_usd_per_day)}"
             within = f"{each.within_slo:.2%} within the SLO, {verdict}"
-            yield f"{name}    {usd(each.usd_per_month)} a month ({causes}); {within}; from {each.deployment} on"
+            used = "" if cost.purchase == "on_demand" else ", only if others use the hours that are bought"
+            price = f"{usd(each.usd_per_month)} a month{cost.elsewhere}{used}"
+            yield f"{name}    {price} ({causes}); {within}; from {each.deployment} on"
     for place, change in enumerate(found.changes):
         before, after = (_value_words(value) for value in (change.before, change.after))
         yield f"{'' if place else 'Changes':13}{change.field} {before} -> {after}: {change.because}"
@@ -254,6 +269,14 @@ def _worst_hour(simulation: Simulation) -> str:
     bad = [sum(minutes.refused[hour]) + sum(minutes.late[hour]) for hour in hours]
     worst = max(range(len(hours)), key=bad.__getitem__)
     if not bad[worst]:
-        return "none, every answer was within the SLO"
+        return "none" if not simulation.requests else "none, every answer was within the SLO"
     came = sum(minutes.requests[hours[worst]])
-    return f"{worst % 24:02}:00 of day {worst // 24 + 1}, {bad[worst]:,} of {came:,} requests refused or late"
+    begun = datetime.fromisoformat(simulation.starts_at)
+    # Late ones count when their answer begins, which may be in the hour after they came.
+    return f"{_clock(begun, worst)}, {bad[worst]:,} requests refused or late, {came:,} came"
+
+
+def _clock(begun: datetime, hours: int) -> str:
+    """Return the hour of a day, by the clock at the beginning: a change of the clock moves no hour."""
+    at = begun + timedelta(hours=hours)
+    return f"{at:%H}:00 of day {(at.date() - begun.date()).days + 1}"

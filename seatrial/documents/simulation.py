@@ -7,21 +7,23 @@ from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue, StringConstraints
 
-from seatrial_base.bounds import MOST_REQUESTS
 from seatrial_base.catalog.instances import Purchase
 from seatrial_base.frozen_model import FrozenModel
 
 Hours = Annotated[str, StringConstraints(pattern=r"^([01]\d|2[0-3])-(0[1-9]|1\d|2[0-4])$")]
 Weekday = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
+MOST_RATE = 20_000.0
+"""Requests per second of a simulation: a minute of them is in memory."""
+MOST_COUNTED = 20_000 * 86_400
 Share = Annotated[float, Field(ge=0, le=1)]
 # Of a YAML file, which holds 20,000 values: 52 days of 5 minutes.
-Counts = Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(min_length=1, max_length=15_000)]
+Counts = Annotated[tuple[Annotated[int, Field(ge=0, le=MOST_COUNTED)], ...], Field(min_length=1, max_length=15_000)]
 
 
 class TrafficProfile(FrozenModel):
     """A day and a week in a few words; requests come at random (Poisson) at the rate of their minute."""
 
-    peak_requests_per_second: Annotated[float, Field(gt=0, le=MOST_REQUESTS)] = Field(
+    peak_requests_per_second: Annotated[float, Field(gt=0, le=MOST_RATE)] = Field(
         description="Requests per second at the peak of the first day."
     )
     hours: Annotated[dict[Hours, Share], Field(min_length=1)] = Field(
@@ -51,7 +53,9 @@ class TrafficCounts(FrozenModel):
 class Traffic(FrozenModel):
     """Traffic over time: a profile or counts. Lengths of prompts and answers are those of the spec's workload."""
 
-    start: date = Field(date(2026, 1, 5), description="First day; schedules and changes of the clock depend on it.")
+    start: Annotated[date, Field(ge=date(2000, 1, 1), le=date(2100, 1, 1))] = Field(
+        date(2026, 1, 5), description="First day; schedules and changes of the clock depend on it."
+    )
     timezone: str = Field("UTC", description="IANA time zone of `start`, `hours` and `weekdays`.")
     profile: TrafficProfile | None = Field(None, description="A day and a week in a few words.")
     counts: TrafficCounts | None = Field(None, description="Requests that came in each period.")
@@ -108,6 +112,7 @@ class SimulatedCost(FrozenModel):
     usd_per_month: float
     usd_per_million_output_tokens: float | None
     usd_per_instance_hour: float
+    elsewhere: str = ""
     purchase: Purchase
     price_source: str | None
 

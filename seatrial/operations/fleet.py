@@ -604,7 +604,7 @@ def _cost(run: _Run, plan: Plan, days: float) -> SimulatedCost | None:
         f"{cause}_usd_per_day": hourly * spent / S_PER_HOUR / days for cause, spent in run.instances.spent_s.items()
     }
     a_day = sum(by_cause.values())
-    known = {name: getattr(plan.cost, name) for name in ("purchase", "price_source")}
+    known = {name: getattr(plan.cost, name) for name in ("purchase", "price_source", "elsewhere")}
     per_million = a_day * days / run.tokens * 1e6 if run.tokens else None
     return SimulatedCost.model_validate(
         {

@@ -15,7 +15,7 @@ from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from itertools import pairwise, product
-from math import ceil, exp, floor, log10, sqrt
+from math import ceil, exp, floor, inf, log10, sqrt
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
@@ -28,10 +28,9 @@ from seatrial.operations.traffic import DAYS_READ, MINUTES_PER_DAY
 from seatrial.planner.comparisons import types_at_load
 from seatrial.planner.planner import make_plan
 from seatrial.specs.load import load_source, with_fields
-from seatrial.specs.yaml_edit import edited_text
+from seatrial.specs.yaml_edit import edited_file
 from seatrial.specs.yaml_source import parse_source
 from seatrial_base.errors import PlanError, SpecError
-from seatrial_base.files import read_text
 from seatrial_base.units import S_PER_HOUR, S_PER_MINUTE, usd
 
 if TYPE_CHECKING:
@@ -109,7 +108,7 @@ class ScheduleSearch:
 
     Attributes:
         starts_of: Returns the parts of a start of a planned copy.
-        prompts_of: Returns what `simulate_days` takes as `prompts_s`; `quota`: as there.
+        prompts_of: Returns what `simulate_days` takes as `prompts_s`; `quota`: as there, of the plan's type alone.
         share: Share of all requests that must be within the SLO; `None`: what the objectives and the error rate demand.
     """
 
@@ -152,13 +151,18 @@ class ScheduleSearch:
         except (SpecError, PlanError, ValidationError):
             return None
         plan = self._plans[key]
-        return None if plan is None or plan.cost.usd_per_hour is None else (loaded, plan)
+        if plan is None or plan.cost.usd_per_hour is None or (self._quota_of(plan) or inf) < plan.instance_count.value:
+            return None
+        return loaded, plan
+
+    def _quota_of(self, plan: Plan) -> int | None:
+        return self.quota if plan.instance_type.value == self.plan.instance_type.value else None
 
     def screen(self, fields: Fields) -> Screened | None:
         """Go through the days of a schedule in the fluid model; `None` as `schedule`."""
         if (made := self.schedule(fields)) is None:
             return None
-        run = begin_run(*made, self.traffic, self.days, self.starts_of(made[1], made[0]), quota=self.quota)
+        run = begin_run(*made, self.traffic, self.days, self.starts_of(made[1], made[0]), quota=self._quota_of(made[1]))
         levels, instances, answered = self._levels_of(*made), run.instances, dict[tuple[int, float], float]()
         slots, top, queue = levels.levels[-1], levels.rates[-1], levels.service.queue
         backlog, refused, base = 0.0, 0.0, len(instances.every)
@@ -217,7 +221,7 @@ class ScheduleSearch:
         if (made := self.schedule(fields)) is None:
             return None
         starts, days, seed = self.starts_of(made[1], made[0]), self.days, self.seed
-        prompts_s, quota = self.prompts_of(*made), self.quota
+        prompts_s, quota = self.prompts_of(*made), self._quota_of(made[1])
         done = simulate_days(*made, self.traffic, days=days, seed=seed, starts=starts, prompts_s=prompts_s, quota=quota)
         refused, base = done.refused_without_copy + done.refused_full, min(done.minutes.instances)
         keeps = not done.requests or done.within_slo >= (self.share or 0.0)
@@ -451,7 +455,7 @@ def write_schedule(loaded: LoadedSpec, schedule: SimulatedSchedule, environments
     path, environment = loaded.path, loaded.environment.name
     fields = {("environments", environment, *place): value for place, value in _by_path(schedule.fields).items()}
     with changing_file(path, "SEA568"):
-        text = edited_text(read_text(path), fields, path.as_posix())
+        text = edited_file(path, fields)
         load_source(parse_source(text, path.as_posix()), path, environment, environments=environments)
         replace_file(path, text, "SEA568")
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from seatrial.account.reader import aws_failures, error_sentence
-from seatrial.documents.simulation import Traffic, TrafficCounts
+from seatrial.documents.simulation import MOST_RATE, Traffic, TrafficCounts
 from seatrial.specs.load import validated
 from seatrial.specs.yaml_source import file_problems, merge_environment, read_source
 from seatrial_base.errors import SpecError
@@ -113,6 +113,12 @@ def _contradictions(traffic: Traffic, document: Document) -> Iterator[Finding]:
     except (ZoneInfoNotFoundError, ValueError, OSError):
         hint = "a name of the IANA time zone database, as Europe/Berlin"
         yield document.problem(("timezone",), "SEA561", f"the time zone {traffic.timezone} is unknown", hint)
+    if (counts := traffic.counts) is not None:
+        counted_s = len(counts.requests) * counts.period_s
+        if counted_s % S_PER_DAY and S_PER_DAY % counted_s:
+            message = f"{len(counts.requests)} periods of {counts.period_s} s are no whole days, nor repeated in one"
+            hint = "give whole days, from midnight to midnight"
+            yield document.problem(("counts", "requests"), "SEA561", message, hint)
     taken: set[int] = set()
     for hours in traffic.profile.hours if traffic.profile else ():
         first, last = (int(part) for part in hours.split("-"))
@@ -157,6 +163,11 @@ def _drawn(rates: Iterator[float], seed: int) -> Iterator[Minute]:
     draw = random.Random(seed)  # noqa: S311 (a simulation is repeatable)
     uniform, log, bits = draw.random, math.log, DRAWS.bit_length() - 1
     for number, rate in enumerate(rates):
+        if rate > MOST_RATE:
+            day = number // MINUTES_PER_DAY + 1
+            message = f"{rate:,.0f} requests per second on day {day} are more than are simulated"
+            hint = f"at most {MOST_RATE:,.0f}; simulate fewer days, or less growth"
+            raise SpecError.of("SEA561", message, where="traffic", hint=hint)
         at, end = number * S_PER_MINUTE, (number + 1) * S_PER_MINUTE
         times: list[float] = []
         if rate > 0:

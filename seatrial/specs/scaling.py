@@ -44,6 +44,7 @@ _COPIES_PER_BATCH_AT_LEAST = 2
 _CRON, _RATE = re.compile(r"cron\((.*)\)"), re.compile(r"rate\(([0-9]{1,9}) (minutes?|hours?|days?)\)")
 _STEP, _ANY = re.compile(r"[1-9][0-9]{0,3}"), "?"
 _MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
+_WEEK = timedelta(days=7)
 _DAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
 
 
@@ -325,24 +326,31 @@ def fire_times(expression: str, zone: tzinfo, first: date, days: int) -> Iterato
 
 
 def limits_over(scaling: ScalingSpec, begin: datetime, days: int) -> Iterator[tuple[float, int, int]]:
-    """Yield the limits that hold from `begin` on, and those of each schedule that comes due within some days.
+    """Yield the limits that hold at `begin`, and those of each schedule that comes due within some days.
 
-    Each has its seconds from `begin`, the fewest and the most copies. Limits that contradict are refused and not made.
+    Each has its seconds from `begin`, the fewest and the most copies. At `begin` hold those that schedules of the week
+    before left. Limits that contradict are refused and not made.
     """
     due: list[tuple[float, ScalingScheduleSpec]] = []
     for each in scaling.schedules:
         zone = ZoneInfo(each.timezone or "UTC")
         # Where it is another day than at `begin`, the last of these days ends later.
-        times = fire_times(each.schedule, zone, begin.astimezone(zone).date(), days + 1)
+        first = begin.astimezone(zone).date()
+        times = (*fire_times(each.schedule, zone, first - _WEEK, 7), *fire_times(each.schedule, zone, first, days + 1))
         after = ((at.timestamp() - begin.timestamp(), each) for at in times)
-        due += [(at_s, schedule) for at_s, schedule in after if 0 <= at_s < days * 86_400]
-    least, most = scaling.min_copies, scaling.max_copies
-    yield 0.0, least, most
+        due += [(at_s, schedule) for at_s, schedule in after if at_s < days * 86_400]
+    least, most, is_begun = scaling.min_copies, scaling.max_copies, False
     for at_s, schedule in sorted(due, key=lambda one: one[0]):
+        if at_s > 0 and not is_begun:
+            yield 0.0, least, most
+            is_begun = True
         fewest = least if schedule.min_copies is None else schedule.min_copies
         highest = most if schedule.max_copies is None else schedule.max_copies
         least, most = (fewest, highest) if fewest <= highest else (least, most)
-        yield at_s, least, most
+        if at_s > 0:
+            yield at_s, least, most
+    if not is_begun:
+        yield 0.0, least, most
 
 
 def _values(field: _Field, word: str) -> list[int]:

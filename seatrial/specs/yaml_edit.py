@@ -10,9 +10,11 @@ import yaml
 
 from seatrial.specs.yaml_source import dotted, parse_source
 from seatrial_base.errors import SpecError
+from seatrial_base.files import read_file_bytes, read_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from seatrial.specs.yaml_source import FieldPath, Yaml
 
@@ -49,6 +51,16 @@ def edited_text(text: str, fields: Mapping[tuple[str, ...], Yaml], name: str) ->
         message = "the fields can't be set without changing what else the text says"
         raise SpecError.of("SEA568", message, where=name, hint=f"write them by hand: {written}")
     return edited
+
+
+def edited_file(path: Path, fields: Mapping[tuple[str, ...], Yaml]) -> str:
+    """Return the text of a file with other values of some fields, and with its own line ends.
+
+    Raises:
+        SpecError: SEA568 as `edited_text`.
+    """
+    text = edited_text(read_text(path), fields, path.as_posix())
+    return text.replace("\n", "\r\n") if b"\r\n" in read_file_bytes(path) else text
 
 
 def _has_all(after: list[str], before: list[str]) -> bool:

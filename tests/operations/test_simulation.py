@@ -7,6 +7,7 @@ import math
 import random
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from itertools import islice, repeat
 from operator import eq
 from pathlib import Path
@@ -292,7 +293,12 @@ def test_at_zero_requests_are_refused_until_a_copy_serves() -> None:
 
 def test_schedules_protection_and_a_fixed_number() -> None:
     schedule = ScalingScheduleSpec(name="day", schedule="cron(0 6 * * ? *)", timezone="Europe/Berlin", min_copies=3)
-    done = simulated({}, target=8.0, min_copies=1, max_copies=4, schedules=(schedule,), scale_in_protection=True)
+    night = schedule.model_copy(update={"name": "night", "schedule": "cron(0 20 * * ? *)", "min_copies": 1})
+    protected = partial(simulated, {}, target=8.0, min_copies=1, max_copies=4, scale_in_protection=True)
+    # What the schedules of the days before left holds from the first minute on.
+    (held,) = protected(schedules=(schedule,)).events
+    assert (held.minute, held.copies) == (0.17, 3)
+    done = protected(schedules=(schedule, night))
     assert [(each.minute, each.copies) for each in done.events] == [(300.0, 3)]
     assert (done.minutes.copies[314], done.minutes.copies[315], done.minutes.copies[-1]) == (3, 3, 3)
     assert (done.requests, done.meets_slo) == (0, None)

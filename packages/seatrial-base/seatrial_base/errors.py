@@ -33,6 +33,10 @@ class SeatrialError(Exception):
         self.problems: tuple[Finding, ...] = tuple(problems)
         super().__init__("\n".join(str(problem) for problem in self.problems))
 
+    def __reduce__(self) -> tuple[type[Self], tuple[tuple[Finding, ...]]]:
+        """Pickle the findings: an exception's own way would make one of the text."""
+        return type(self), (self.problems,)
+
     @classmethod
     def of(cls, rule: str, message: str, *, hint: str = "", where: str = "", field: str = "") -> Self:
         """Return an error of this class that holds a single finding."""

@@ -20,7 +20,7 @@ from seatrial.specs.spec_files import lock_path
 from seatrial_base.errors import SpecError
 from seatrial_load.documents.result import TrialResult, Verdict
 from tests.constructs.conftest import EvidenceKey, level
-from tests.operations.promotion.conftest import KEY, NOW, REQUIRED, evidence_of
+from tests.operations.promotion.conftest import KEY, NOW, REQUIRED, SPEC, evidence_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -179,7 +179,7 @@ LOCK_EDITS: dict[str, tuple[Edit, str]] = {
     "request": (lambda lock: lock["plan"]["promoted"].update(request_id="another"), "SEA582"),
     "option": (lambda lock: lock["plan"]["max_num_seqs"].update(value=40), "SEA582"),
     "memory": (lambda lock: lock["plan"]["memory_min_mb"].update(value=9999), "SEA582"),
-    "gate": (lambda lock: lock["plan"]["gate_concurrency_per_copy"].update(value=2), "SEA475"),
+    "gate": (lambda lock: lock["plan"]["gate_concurrency_per_copy"].update(value=2), "SEA414"),
     "load": (lambda lock: lock["plan"]["gate_concurrency_per_copy"].update(value=64), "SEA475"),
     "time": (lambda lock: lock["plan"]["promoted"].update(promoted_at="2026-01-01T00:00:00+00:00"), "SEA474"),
     "age": (lambda lock: lock["plan"]["promoted"].update(promoted_at="2027-02-01T00:00:00+00:00"), "SEA474"),
@@ -192,6 +192,29 @@ LOCK_EDITS: dict[str, tuple[Edit, str]] = {
 def test_a_lock_that_was_edited_and_sealed_anew_is_refused(staged: Staged, edit: Edit, rule: str) -> None:
     rewrite(promoted(staged), edit)
     assert list(told(staged)) == [rule]
+
+
+IN_S3 = {"s3_uri": "s3://good/weights/", "architecture": "meta-llama/Llama-2-7b-chat-hf", "accept_eula": True}
+ELSEWHERE: dict[str, tuple[dict[str, object], dict[str, object], dict[str, object], list[str]]] = {
+    "image": ({}, {"serving": {"image": "999999999999.dkr.ecr.us-east-1.amazonaws.com/evil:any"}}, {}, ["SEA582"]),
+    "weights": ({"model": IN_S3}, {"model": {"s3_uri": "s3://evil/weights/"}}, {}, ["SEA582"]),
+    "archive": ({"model": IN_S3}, {"model": {"s3_uri": "s3://evil/w.tar.gz"}}, {"models": ["s3://evil/*"]}, ["SEA582"]),
+    "bucket of its own": ({"model": IN_S3}, {"model": {"s3_uri": "s3://ours/w/"}}, {"models": ["s3://ours/*"]}, []),
+}
+
+
+@pytest.mark.parametrize(("spec", "prod", "rails", "rules"), ELSEWHERE.values(), ids=ELSEWHERE)
+def test_another_image_or_other_weights_are_not_what_was_tried(
+    staged: Staged, spec: dict[str, object], prod: dict[str, object], rails: dict[str, object], rules: list[str]
+) -> None:
+    """The owners of an environment name the places of its weights; a spec's author can't."""
+    overlay = {**SPEC["environments"]["prod"], **prod}  # type: ignore[index]  # of a mapping
+    staged.write(prod={"guard_rails": rails} if rails else None, environments={"prod": overlay}, **spec)
+    evidence = evidence_of(staged.result(staged.lock()))
+    if rules:
+        assert set(rules) <= staged.refused(evidence).keys()
+    else:
+        assert staged.promote(evidence).plan.promoted is not None
 
 
 @pytest.mark.parametrize(
