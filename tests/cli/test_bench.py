@@ -229,7 +229,10 @@ def test_a_refusal_is_told_in_the_servers_words(seatrial: Seatrial, origin: str,
     done = seatrial("bench", "--url", f"{origin}/{manner}", "--model", "m", "--levels", "1", "--requests", "2")
     level = f"0 of 2 requests succeeded at concurrency 1 per copy: {told}"
     assert (done.returncode, done.stderr) == (1, "")
-    assert done.stdout.splitlines()[1].startswith(f"concurrency 1: 0/2 succeeded: {level}")
+    line = done.stdout.splitlines()[1]
+    # On a busy machine the level is void as well.
+    assert line.startswith("concurrency 1: 0/2 succeeded: ")
+    assert level in line or ": void: " in line
     assert told_of(done, "stopped") == "no request succeeded at concurrency 1 per copy"
     of_a_void_level = f"2 of 2 requests failed at concurrency 1 per copy, more than 1 %: {told}"
     assert told_of(done, "verdict") in {f"fail: {level}", f"fail: {of_a_void_level}"}

@@ -147,7 +147,9 @@ def test_a_trial_service_takes_resources_of_the_app() -> None:
         role_options=options,
     )
     template = Template.from_stack(stack)
-    assert len(template.find_resources("AWS::KMS::Key")) == 1
+    # The app's own, and the one that signs results, which none of the app's could be.
+    uses = [each["Properties"].get("KeyUsage") for each in template.find_resources("AWS::KMS::Key").values()]
+    assert sorted(uses, key=str) == [None, "SIGN_VERIFY"]
     (function,) = template.find_resources(
         "AWS::Lambda::Function", {"Properties": {"FunctionName": "seatrial-dev-trials"}}
     ).values()

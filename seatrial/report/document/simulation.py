@@ -27,7 +27,7 @@ _NO_PRICE = "the plan has no price"
 
 def simulation_html(done: Simulation) -> str:
     """Write a simulation as one HTML page that needs nothing else; equal input gives equal bytes."""
-    status, sign = _VERDICTS[done.meets_slo]
+    status, sign = _VERDICTS[done.meets_slo] if done.requests else ("inconclusive", "? No requests")
     refused = (done.refused_without_copy + done.refused_full) / max(done.requests, 1)
     over = f"; {done.copies_over_quota} more copies wanted than the quota holds" if done.copies_over_quota else ""
     a_day = None if done.cost is None else done.cost.usd_per_day
@@ -72,12 +72,17 @@ def _sections(done: Simulation) -> Iterator[Section]:
         for each in done.objectives
     )
     waited = f"{done.waited:.2%} of the answered requests waited for a place in a batch."
+    if (other := done.second_region) is not None:
+        waited += f" A second Region would take over {other.requests:,} requests, refused or late here: up to "
+        waited += f"{other.peak_requests_per_second:.3g}/s, for which {other.copies} copies on {other.instances} "
+        waited += f"instances are enough, at {other.requests_per_second_per_copy:.3g} requests/s a copy."
     yield _section("SLO", "Latencies", "objective,bound (ms),required,kept,verdict", kept, waited)
     if (cost := done.cost) is not None:
         causes = {"a copy serves": cost.serving_usd_per_day, "instance or first copy starts": cost.starting_usd_per_day}
         causes |= {"no copy, until the release": cost.idle_usd_per_day, "all": cost.usd_per_day}
         rows = ((name, money_cell(value, _NO_PRICE)) for name, value in causes.items())
-        how = f"{cost.purchase.replace('_', ' ')}, {cost.price_source or 'price of the plan'}"
+        how = f"{cost.purchase.replace('_', ' ')}, {cost.price_source or 'price of the plan'}{cost.elsewhere}"
+        how += "" if cost.purchase == "on_demand" else "; only if others use the hours that are bought"
         price = f"${cost.usd_per_month:,.0f} a month, at ${cost.usd_per_instance_hour:,.4g} an instance hour ({how})."
         yield _section("Cost", "Cost by cause", "cause,US dollars a day", rows, price)
     parts = ((each.part, each.seconds, "copy" if each.further else "instance", each.source) for each in done.starts)
