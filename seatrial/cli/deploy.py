@@ -137,26 +137,25 @@ def _deploy_folder(
     from seatrial.cli.support.probing import confirm
     from seatrial.deployment.load import load_deployments
     from seatrial.operations.app import app_folder
-    from seatrial.operations.folder_deployment import SOME_FAILED, deploy_folder
+    from seatrial.operations.folder_deployment import SOME_FAILED, deploy_folder, endpoints_to_deploy
     from seatrial_base.errors import SpecError
     from seatrial_base.files import follow_links
     from seatrial_base.terminal import scratch_folder
     from seatrial_base.units import counted
 
+    if failures is not None and not failures.parent.is_dir():
+        raise SpecError.of("SEA101", "there is no such folder", where=failures.parent.as_posix())
     locked = load_deployments(folder, places, environment)
-    every = {each.endpoint.name: each.environment for each in locked.deployments}
     for line in locked.left_out:
         typer.echo(f"note: {line}")
-    count = counted(len({*every} - {*without}), "endpoint")
-    is_embedded = all(place.is_embedded for place in every.values())
+    count = counted(len(endpoints_to_deploy(locked, without)), "endpoint")
+    is_embedded = all(each.environment.is_embedded for each in locked.deployments)
     confirm((f"deploys {count} of {environment}",), yes=yes or is_embedded)
     context = {
         "environment": environment,
         "endpoints": f"{follow_links(folder)}",
         "environments": f"{follow_links(places)}",
     }
-    if failures is not None and not failures.parent.is_dir():
-        raise SpecError.of("SEA101", "there is no such folder", where=failures.parent.as_posix())
     with scratch_folder("seatrial-deploy-") as scratch:
         ends = deploy_folder(
             locked,

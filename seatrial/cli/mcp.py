@@ -159,12 +159,12 @@ def _described(name: str, document: type[BaseModel] | None) -> Tool:
     from pydantic import TypeAdapter
 
     tool = TOOLS[name]
-    (told,) = [info.help for each, _, info, _ in _parameters(tool) if each == tool.by] or [inspect.getdoc(tool.command)]
+    (text,) = [info.help for each, _, info, _ in _parameters(tool) if each == tool.by] or [inspect.getdoc(tool.command)]
     # One spec has one document, a list of specs a list of them.
     either: Any = document and document | dict[str, list[document]]  # type: ignore[valid-type]
     return Tool(
         name=name,
-        description=(told or "").partition("\n\n")[0].partition("; exit ")[0].replace("\n", " "),
+        description=(text or "").partition("\n\n")[0].partition("; exit ")[0].replace("\n", " "),
         input_schema=_input_model(tool).model_json_schema(),
         output_schema=None if document is None else {"type": "object", **TypeAdapter(either).json_schema()},
         annotations=ToolAnnotations(read_only_hint=True),

@@ -225,13 +225,13 @@ def screen_lines(simulation: Simulation) -> Iterator[str]:
     yield f"Left out     {'; '.join(done.not_simulated)}"
 
 
-def schedule_lines(found: CheapestSchedule, spec: str, *, is_written: bool) -> Iterator[str]:
+def schedule_lines(search: CheapestSchedule, spec: str, *, is_written: bool) -> Iterator[str]:
     """Yield the cheapest schedule in at most 15 lines; `spec`: the arguments of the commands that come next."""
-    about = f"{counted(found.days, 'day')} of {found.traffic}, seed {found.seed}"
-    yield f"Cheapest schedule of {found.endpoint} in {found.environment}, simulated, not measured: {about}"
-    wanted = "every objective and the error rate" if found.share is None else f"{found.share:.2%} within the SLO"
-    yield f"Kept         {wanted}; {found.screened} schedules, {found.simulated} of them simulated in full"
-    rows = (("As it is ", found.current), ("Cheapest ", found.cheapest), ("Runner-up", found.runner_up))
+    about = f"{counted(search.days, 'day')} of {search.traffic}, seed {search.seed}"
+    yield f"Cheapest schedule of {search.endpoint} in {search.environment}, simulated, not measured: {about}"
+    wanted = "every objective and the error rate" if search.share is None else f"{search.share:.2%} within the SLO"
+    yield f"Kept         {wanted}; {search.screened} schedules, {search.simulated} of them simulated in full"
+    rows = (("As it is ", search.current), ("Cheapest ", search.cheapest), ("Runner-up", search.runner_up))
     for name, each in rows:
         if each is not None:
             cost, verdict = each.cost, "kept" if each.keeps_share else "missed"
@@ -241,13 +241,13 @@ def schedule_lines(found: CheapestSchedule, spec: str, *, is_written: bool) -> I
             used = "" if cost.purchase == "on_demand" else ", only if others use the hours that are bought"
             price = f"{usd(each.usd_per_month)} a month{cost.elsewhere}{used}"
             yield f"{name}    {price} ({causes}); {within}; from {each.deployment} on"
-    for place, change in enumerate(found.changes):
+    for place, change in enumerate(search.changes):
         before, after = (_value_words(value) for value in (change.before, change.after))
         yield f"{'' if place else 'Changes':13}{change.field} {before} -> {after}: {change.because}"
-    if saved := found.cheapest.savings_plan_usd_per_month:
-        base = counted(found.cheapest.base_instances, "instance")
+    if saved := search.cheapest.savings_plan_usd_per_month:
+        base = counted(search.cheapest.base_instances, "instance")
         yield f"Base load    {base} all the time: a Savings Plan of 1 year saves {usd(saved)} a month, counted above"
-    if not found.changes:
+    if not search.changes:
         yield "Next         nothing: no schedule that keeps it costs less than the spec as it is"
     elif is_written:
         yield f"Next         seatrial plan {spec} --write, then seatrial diff {spec}"

@@ -27,6 +27,9 @@ SOME_FAILED: Final = 50
 """The exit code where some endpoints failed: no code of a single one."""
 
 
+_SELECTS: Final = {"environment", "endpoint", "endpoints", "environments", "products", "pipeline", "destroy"}
+
+
 @dataclass(frozen=True, slots=True)
 class EndpointEnd:
     """How the deployment of one endpoint ended.
@@ -39,6 +42,19 @@ class EndpointEnd:
     name: str
     exit_code: int
     line: str
+
+
+def endpoints_to_deploy(locked: LockedDeployments, without: Collection[str]) -> list[tuple[str, Path]]:
+    """Return names and specs of the endpoints of one environment, but those that are left out.
+
+    What failed elsewhere may come with another endpoint here, as a further model of its instances or as a variant: that
+    one is left out too.
+    """
+    return [
+        (each.endpoint.name, file)
+        for each, file in zip(locked.deployments, locked.files, strict=True)
+        if not {file.stem, *(one.endpoint.name for one in (each, *each.guests, *each.variants))} & {*without}
+    ]
 
 
 def deploy_folder(
@@ -63,54 +79,28 @@ def deploy_folder(
         cdk_options: More options of `cdk deploy`.
 
     Raises:
-        SeatrialError: SEA450 when the app fails, SEA603 without a CDK CLI, SEA609 when what the endpoints share can't
-            be deployed: then nothing else was begun.
+        SeatrialError: SEA404 for options that a folder can't have, SEA450 when the app fails, SEA603 without a CDK CLI,
+            SEA609 when what the endpoints share can't be deployed: then nothing else was begun.
     """
     environment = context["environment"]
     # The assembly is given to the CDK CLI, which reads no context then: the app does.
     given, cdk_options = _context_of(cdk_options)
     assembly = run_app(root, {**given, **context}, folder)
-    shared = [
-        name
-        for name in (service_stack(environment), products_stack(environment))
-        if (assembly / f"{name}.template.json").is_file()
-    ]
     options = ["--app", f"{assembly}", "--exclusively", *cdk_options]
-    if shared:
+    services = (service_stack(environment), products_stack(environment))
+    if shared := [name for name in services if (assembly / f"{name}.template.json").is_file()]:
         command = [cdk_cli(root), "deploy", *shared, *deploy_options(options)]
         if code := run_cdk(command, root, lambda line: tell(f"shared | {line}")):
             message = f"the CDK CLI ended with {code} for {' and '.join(shared)}, and no endpoint was begun"
             raise SeatrialError.of("SEA609", message, where=environment, hint="`shared |` lines above have the reason")
+    command = [sys.executable, "-m", "seatrial.cli", "deploy", "-e", environment, "--yes"]
+    command += ["--environments", context["environments"]]
     running: list[subprocess.Popen[str]] = []
-
-    def deploy(name: str, file: Path) -> EndpointEnd:
-        command = [sys.executable, "-m", "seatrial.cli", "deploy", f"{file}", "-e", environment, "--yes"]
-        lines = ["it wrote nothing"]
-        with subprocess.Popen(
-            [*command, "--environments", context["environments"], "--", *options],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-        ) as process:
-            running.append(process)
-            for text in process.stdout or ():
-                lines.append(text.rstrip())
-                tell(f"{name} | {text.rstrip()}")
-        # The last line but hints: they follow an error.
-        return EndpointEnd(name, process.returncode, [line for line in lines if line and line[0] != " "][-1])
-
-    named = zip(locked.deployments, locked.files, strict=True)
-    # What failed before may come with another endpoint here: as a further model of its instances, or a variant.
-    chosen = [
-        (each.endpoint.name, file)
-        for each, file in named
-        if not {each.endpoint.name, file.stem} & {*without}
-        and not {other.endpoint.name for other in (*each.guests, *each.variants)} & {*without}
-    ]
+    chosen = endpoints_to_deploy(locked, without)
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        begun = [pool.submit(deploy, name, file) for name, file in chosen]
+        begun = [
+            pool.submit(_deploy, name, [*command, f"{file}", "--", *options], tell, running) for name, file in chosen
+        ]
         try:
             ends = [each.result() for each in begun]
         except BaseException:
@@ -119,21 +109,36 @@ def deploy_folder(
             for process in running:
                 process.terminate()
             raise
-    left = {each.endpoint.name for each in locked.deployments} - {name for name, _ in chosen}
-    tell("".join(f"left out: {name}\n" for name in sorted(left)).rstrip("\n"))
-    wrong = [
-        EndpointEnd(each.name, WRONG, f"{each.problems[0]}".splitlines()[0])
-        for each in locked.broken
-        if each.name not in without
-    ]
-    return (*ends, *wrong)
+    for name in sorted({each.endpoint.name for each in locked.deployments} - {name for name, _ in chosen}):
+        tell(f"left out: {name}")
+    wrong = (each for each in locked.broken if each.name not in without)
+    return (*ends, *(EndpointEnd(each.name, WRONG, f"{each.problems[0]}".splitlines()[0]) for each in wrong))
+
+
+def _deploy(name: str, command: Sequence[str], tell: Tell, running: list[subprocess.Popen[str]]) -> EndpointEnd:
+    """Run the deployment of one endpoint to its end; its process is added to those that an interruption ends."""
+    lines = ["it wrote nothing"]
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    ) as process:
+        running.append(process)
+        for text in process.stdout or ():
+            lines.append(text.rstrip())
+            tell(f"{name} | {text.rstrip()}")
+    # The last line but hints: they follow an error.
+    return EndpointEnd(name, process.returncode, [line for line in lines if line and line[0] != " "][-1])
 
 
 def _context_of(options: Sequence[str]) -> tuple[dict[str, str], list[str]]:
     """Return the context values among options of the CDK CLI, and the other options.
 
     Raises:
-        SpecError: SEA404 for options that name another app, or other stacks.
+        SpecError: SEA404 for options and context that name another app, other stacks or other folders.
     """
     context, others, words = dict[str, str](), list[str](), iter(options)
     for word in words:
@@ -145,5 +150,8 @@ def _context_of(options: Sequence[str]) -> tuple[dict[str, str], list[str]]:
             others.append(word)
             continue
         name, _, text = (value if equals else next(words, "")).partition("=")
+        if name in _SELECTS:
+            message = f"the context {name} can't be given: the folder and its environment are selected already"
+            raise SpecError.of("SEA404", message, where="command line", hint="leave it out")
         context[name] = text
     return context, others

@@ -154,7 +154,7 @@ class TestFolder:
         command = tmp_path / "python"
         command.write_text(
             '#!/bin/sh\necho "$@" >> ran\necho begins\n'
-            "case $4 in *mixtral*) echo 'FAILED: its trial'; echo '  hint: look'; exit 10;; esac\necho DEPLOYED\n"
+            "case $* in *mixtral*) echo 'FAILED: its trial'; echo '  hint: look'; exit 10;; esac\necho DEPLOYED\n"
         )
         command.chmod(0o755)
         (tmp_path / "cdk").touch()
@@ -223,6 +223,7 @@ class TestFolder:
         ("given", "bad", "rule"),
         [
             ({"cdk_options": ["--app", "other"]}, set[str](), "SEA404"),
+            ({"cdk_options": ["-c", "endpoint=chat"]}, set[str](), "SEA404"),
             ({"failures": Path("nowhere/failed")}, set[str](), "SEA101"),
             ({}, {"dev"}, "SEA609"),
         ],
