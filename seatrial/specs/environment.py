@@ -111,6 +111,11 @@ class PromotionSpec(FrozenModel):
     max_age_days: Annotated[int, Field(ge=1, le=3650)] = Field(
         30, description="Age in days of the oldest trial whose plan may be promoted."
     )
+    accept_simulated: bool = Field(
+        default=False,
+        description="Take a trial on simulated hardware as proof, which shows the pipeline and no speed: for embedded "
+        "environments in a row.",
+    )
     approval: Literal["manual", "none"] = Field(
         "none", description="`manual`: a pipeline asks a person before it deploys to this environment."
     )
