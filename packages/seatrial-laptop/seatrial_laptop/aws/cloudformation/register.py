@@ -43,6 +43,7 @@ from seatrial_laptop.aws.cloudformation.stacks_in_progress import (
     delete_what_is_still_created,
     end_waits_on_cancel,
     list_resources_in_progress,
+    name_change_sets,
 )
 from seatrial_laptop.aws.control_plane.records import Kind
 from seatrial_laptop.aws.json_document import child, text_member
@@ -89,6 +90,7 @@ def register_types(cloud: Cloud, scaling: Scaling, catalog: Catalog) -> None:
     end_waits_on_cancel(cloud.clock.aws_date_s)
     delete_what_is_still_created()
     list_resources_in_progress()
+    name_change_sets()
     tagging._COLLECTORS["sagemaker"] = cloud.store.tagged  # noqa: SLF001 (the contract)
 
     @wrapper("_evaluate_conditions", engine, stacks, changesets, handlers, provisioners)
