@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 from seatrial.specs import shapes
+from seatrial.specs.environment import partition_of
 from seatrial.specs.pipeline import account_problems
 from seatrial_base.errors import SpecError
 from seatrial_base.findings import Finding, Place
@@ -24,7 +25,6 @@ Approval = Literal["manual", "none"]
 EXAMPLE_ACCOUNTS: Final = {"dev": "111111111111", "prod": "222222222222"}
 """The environments of a team that names none; AWS's documentation uses such accounts."""
 EXAMPLE_HOST_OWNER: Final = "example"
-_PARTITIONS: Final = {"cn": "aws-cn", "us-gov": "aws-us-gov"}
 _OWNER: Final = re.compile(r"@[A-Za-z0-9._/-]+|[^@\s]+@[^@\s]+")
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
@@ -61,7 +61,7 @@ class TargetEnvironment:
 
     @property
     def _partition(self) -> str:
-        return next((name for start, name in _PARTITIONS.items() if self.region.startswith(f"{start}-")), "aws")
+        return partition_of(self.region)
 
 
 @dataclass(frozen=True, slots=True)

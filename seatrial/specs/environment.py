@@ -234,6 +234,14 @@ class EnvironmentSpec(FrozenModel):
         return self.account == EMBEDDED_ACCOUNT
 
 
+_PARTITIONS = {"cn": "aws-cn", "us-gov": "aws-us-gov"}
+
+
+def partition_of(region: str) -> str:
+    """Return the AWS partition of a Region, as ARNs begin with it."""
+    return next((name for start, name in _PARTITIONS.items() if region.startswith(f"{start}-")), "aws")
+
+
 MOST_PORTFOLIO_TAGS = 20
 """Of a portfolio and of a product (AWS Service Catalog API reference, CreatePortfolio and CreateProduct)."""
 _TOPIC_COLONS = 5  # of arn:aws:sns:REGION:ACCOUNT:NAME

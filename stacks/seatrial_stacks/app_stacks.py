@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from aws_cdk import Annotations, CfnOutput, CfnParameter, Stack, Stage, Tags
+from aws_cdk import Annotations, CfnOutput, CfnParameter, Stack, Tags
 
 from seatrial.deployment import load
 from seatrial.deployment.document import products_stack
@@ -30,7 +30,7 @@ from seatrial_cdk.vending.product_portfolio import Offer, ProductPortfolio, Proj
 from seatrial_stacks.endpoint_stack import EndpointStack
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
     from aws_cdk import App
     from constructs import Construct
@@ -117,7 +117,7 @@ class VendingStack(Stack):
 
 
 def add_vending(
-    scope: App | Stage,
+    scope: App,
     services: dict[str, TrialsStack],
     products: Sequence[LoadedProduct],
     *,
@@ -163,7 +163,7 @@ def define_stacks(app: App) -> None:
 
     Warnings have no stack trace: it would hold paths of this process, and the same input would give other bytes.
 
-    With `pipeline`, the file of a pipeline's spec, the pipeline alone is defined; its stages have these stacks. With
+    With `pipeline`, the file of a pipeline's spec, the pipeline alone is defined. With
     `destroy`, the name of a stack, it alone is, without a look at any spec: `cdk destroy` finds it whatever they say.
 
     An endpoint that is wrong gets a stack that can't be deployed, with an error that the CDK CLI shows for whoever
@@ -241,7 +241,7 @@ class _Folders:
 
 
 def add_stacks(
-    scope: App | Stage, deployments: Iterable[Deployment], awaiting: Iterable[EnvironmentSpec] = ()
+    scope: App, deployments: Iterable[Deployment], awaiting: Iterable[EnvironmentSpec] = ()
 ) -> dict[str, TrialsStack]:
     """Add the stacks of deployments; what is tried is deployed after its environment's service, removed before it.
 
@@ -268,25 +268,9 @@ def add_stacks(
 
 
 def _define_pipeline(app: App, file: Path) -> None:
-    """Define the pipeline; an environment without anything to deploy gets no stage."""
-    folders = _Folders.of(app)
-    spec, order = load_pipeline(file, folders.environments)
-    products = load_products(folders.products, folders.environments)
-    locked = _locked(folders, None, None, required=not products)
-    # The pipeline's stages are made of stacks that are selected by nobody: one that is left out would be no error.
-    if locked.broken:
-        raise SpecError(dict.fromkeys(problem for each in locked.broken for problem in each.problems))
-
-    def fill(stage: Stage, environment: EnvironmentSpec) -> None:
-        deployments = [each for each in locked.deployments if each.environment.name == environment.name]
-        awaiting = [each for each in locked.awaiting if each.name == environment.name]
-        services = add_stacks(stage, deployments, awaiting)
-        add_vending(stage, services, products, environments=folders.environments, environment=environment.name)
-
-    used = {each.environment.name for each in locked.deployments} | {each.name for each in locked.awaiting}
-    used |= {name for each in products for name in each.product.environments}
-    stages = [environment for environment in order if environment.name in used]
-    PipelineStack(app, spec=spec, environments=stages, add_stacks=fill)
+    """Define the pipeline; it deploys from the repository, so that no lock is read here."""
+    spec, order = load_pipeline(file, _Folders.of(app).environments)
+    PipelineStack(app, spec=spec, environments=order)
 
 
 def _locked(
@@ -321,21 +305,13 @@ def context_text(app: App, name: str) -> str | None:
 
 
 class PipelineStack(Stack):
-    """The pipeline. The trial of an endpoint is part of its stack, so a failed trial fails the stage.
+    """The pipeline, in the account and Region of its spec.
 
     Args:
         environments: The environments that get a stage, each after its source.
-        add_stacks: Adds the stacks of an environment to its stage, as to the app.
     """
 
-    def __init__(
-        self,
-        scope: Construct,
-        *,
-        spec: PipelineSpec,
-        environments: Sequence[EnvironmentSpec],
-        add_stacks: Callable[[Stage, EnvironmentSpec], None],
-    ) -> None:
+    def __init__(self, scope: Construct, *, spec: PipelineSpec, environments: Sequence[EnvironmentSpec]) -> None:
         name = f"{spec.name}-pipeline"
         super().__init__(
             scope,
@@ -344,12 +320,7 @@ class PipelineStack(Stack):
             description=f"Pipeline of {spec.repository}",
             env=stack_environment(spec),
         )
-        cross_account = any(environment.account != spec.account for environment in environments)
-        self.pipeline = DeliveryPipeline(
-            self, "Pipeline", spec=spec, cross_account=cross_account, cdk_cli=cdk_cli_version()
-        )
+        self.pipeline = DeliveryPipeline(self, "Pipeline", spec=spec, cdk_cli=cdk_cli_version())
         for environment in environments:
-            stage = Stage(self, environment.name, env=stack_environment(environment))
-            add_stacks(stage, environment)
-            self.pipeline.add_stage(stage, approval=environment.promotion.approval == "manual")
+            self.pipeline.add_environment(environment)
         self.pipeline.build()
