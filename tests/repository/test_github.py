@@ -279,17 +279,38 @@ def test_a_pull_request_is_checked_at_both_ends_of_the_range(workflows: dict[str
         job: [step["with"] for step in steps(content) if "setup-python" in str(step.get("uses"))]
         for job, content in jobs(workflows["pull-request"]).items()
     }
-    newest, oldest = [{"python-version": NEWEST_PYTHON}], [{"python-version": OLDEST_PYTHON}]
+    cached = {"cache": "pip", "cache-dependency-path": "*.txt"}
+    newest, oldest = [[{"python-version": version, **cached}] for version in (NEWEST_PYTHON, OLDEST_PYTHON)]
     assert used == {"check": newest, "check-oldest-python": oldest, "comment": []}
     runs = [step["run"] for step in steps(jobs(workflows["pull-request"])["check-oldest-python"]) if "run" in step]
     assert runs == ["make install", "make validate", "make plan-check"]
 
 
-def test_a_pull_request_gets_no_credentials(workflows: dict[str, dict[str, object]]) -> None:
+def test_a_pull_request_gets_no_credentials_nor_what_a_queue_would_merge(
+    workflows: dict[str, dict[str, object]],
+) -> None:
     workflow = workflows["pull-request"]
-    assert workflow[True] == {"pull_request": {"branches": ["main"]}}  # type: ignore[index] # YAML 1.1 reads `on` so
+    assert workflow[True] == {"pull_request": {"branches": ["main"]}, "merge_group": {}}  # type: ignore[index] # YAML 1.1 reads `on` so
+    (diff,) = (step for step in steps(jobs(workflow)["check"]) if step["name"] == "Show what changes")
+    base = "${{ github.event.merge_group.base_sha || format('origin/{0}...', github.base_ref) }}"
+    assert diff["env"] == {"BASE": base}
     used = [str(step.get("uses", "")) for job in jobs(workflow).values() for step in steps(job)]
     assert not [action for action in used if "credentials" in action]
+
+
+def test_only_the_comment_of_the_workflow_is_replaced(workflows: dict[str, dict[str, object]], tmp_path: Path) -> None:
+    """gh has jq built in, so that the filter itself is what can be seen here."""
+    mark = "<!-- seatrial diff -->"
+    (tmp_path / "diff.md").write_text("a diff", encoding="utf-8")
+    (tmp_path / "gh").write_text('#!/bin/sh\nprintf "%s\\n" "$@" >> "$LOG"\n', encoding="utf-8")
+    (tmp_path / "gh").chmod(0o755)
+    step = steps(jobs(workflows["pull-request"])["comment"])[-1]
+    variables = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "LOG": str(tmp_path / "log")}
+    script = ["bash", "-eo", "pipefail", "-c", str(step["run"])]
+    subprocess.run(script, cwd=tmp_path, env={**variables, "COMMENTS": "c", "ONE_COMMENT": "o"}, check=True)
+    lines = (tmp_path / "log").read_text(encoding="utf-8").splitlines()
+    own = f'.user.login == "github-actions[bot]" and (.body | startswith("{mark}"))'
+    assert f".[] | select({own}) | .id" in lines
 
 
 def test_dependabot_looks_after_every_kind_of_dependency(repositories: dict[Ci, Path]) -> None:

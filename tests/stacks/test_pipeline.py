@@ -124,6 +124,10 @@ def test_the_build_runs_the_targets_that_people_run(template: Template, team: Pa
     (_,) = (each for each in every if each.endswith(".yaml"))
     specs = [json.loads(each)["phases"] for each in every if not each.endswith(".yaml")]
     commands = [phases["build"]["commands"] for phases in specs]
+    (cache,) = (cache for each in every if not each.endswith(".yaml") and (cache := json.loads(each).get("cache")))
+    assert cache == {"paths": ["/root/.cache/pip/**/*", "/root/.npm/**/*"]}
+    synth = {"Properties": {"Cache": {"Type": "LOCAL", "Modes": ["LOCAL_CUSTOM_CACHE"]}}}
+    assert len(template.find_resources("AWS::CodeBuild::Project", synth)) == 1
     targets = [command for command in chain.from_iterable(commands) if command.startswith("make ")]
     assert targets == ["make validate", "make plan-check", "make lint", "make synth-pipeline"]
     makefile = (team / "Makefile").read_text(encoding="utf-8")
