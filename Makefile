@@ -155,9 +155,10 @@ bench-load-client: $(DEV_STAMP) ## Load clients side by side: Seatrial, boto3, a
 bench-gpu: $(DEV_STAMP) ## Check the planner on the GPU at hand with vLLM and dummy weights: make bench-gpu MODELS=llama-3.1-8b (SECONDS=900 ARGS="--runs 1,2").
 	@$(BIN)/python -m benchmarks.gpu $(or $(SECONDS),900) $(or $(MODELS),llama-3.1-8b) $(ARGS)
 
-lock: ## Resolve the dependencies anew and export requirements.txt.
+lock: ## Resolve the dependencies anew; export requirements.txt, and with hashes what a team's repository installs.
 	@$(BIN)/uv lock
-	@$(BIN)/uv export --quiet --frozen --no-dev --extra cdk --extra local --no-hashes --no-annotate --no-header --output-file requirements.txt
+	@$(BIN)/uv export --quiet --frozen --no-dev --extra cdk --extra local --extra mcp --extra stage --no-hashes --no-annotate --no-header --output-file requirements.txt
+	@$(BIN)/uv export --quiet --frozen --no-dev --extra cdk --extra node --no-emit-workspace --no-annotate --no-header --output-file seatrial/repository/requirements.txt
 
 clean: ## Stop the embedded AWS and remove everything that was made.
 	@if [ -x $(BIN)/seatrial ]; then $(BIN)/seatrial local down --quiet || true; \
