@@ -156,9 +156,9 @@ def planned_changes(folder: Path, record: Record, given: Mapping[str, str | None
         for path in sorted({*record.texts, *new})
         if (change := _change(folder, path, record, new.get(path))) is not None
     ]
-    text = record_text(answers, new)
-    if (before := text_of(folder / RECORD)) != text:
-        changes.append(FileChange(RECORD, "changed", before, text))
+    # Of what it holds, not of its text: another zlib compresses the same to other bytes.
+    if (record.version, record.answers, record.texts) != (seatrial.__version__, answers, new):
+        changes.append(FileChange(RECORD, "changed", text_of(folder / RECORD), record_text(answers, new)))
     check_links(folder, (change.path for change in changes if change.outcome != "kept"))
     return tuple(changes)
 
