@@ -28,7 +28,7 @@ Outcome = Literal["added", "changed", "merged", "conflict", "removed", "kept"]
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class RepositoryRecord:
     """What wrote a repository.
 
     Attributes:
@@ -42,7 +42,7 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
-class FileChange:
+class UpgradedFile:
     """What an upgrade does with a file.
 
     Attributes:
@@ -64,7 +64,7 @@ class FileChange:
         return "".join(difflib.unified_diff(before, after, f"a/{self.path}", f"b/{self.path}"))
 
 
-def read_record(folder: Path) -> Record:
+def read_record(folder: Path) -> RepositoryRecord:
     """Read what wrote a repository.
 
     Raises:
@@ -76,7 +76,7 @@ def read_record(folder: Path) -> Record:
         targets = tuple(TargetEnvironment(**each) for each in document["environments"])
         answers = Answers(targets=targets, **_recorded(document["answers"]))
         texts = {path: zlib.decompress(b64decode(text)).decode() for path, text in document["files"].items()}
-        return Record(document["seatrial"], answers, texts)
+        return RepositoryRecord(document["seatrial"], answers, texts)
     except FileNotFoundError:
         message = "nothing records what wrote this repository"
         hint = "seatrial init DIR --update adds what is absent, the record too; what differs has no base then"
@@ -136,7 +136,9 @@ def _differences(target: TargetEnvironment, environment: EnvironmentSpec) -> Ite
     return (pair for pair in pairs if pair[1] != pair[2])
 
 
-def planned_changes(folder: Path, record: Record, given: Mapping[str, str | None]) -> tuple[FileChange, ...]:
+def planned_changes(
+    folder: Path, record: RepositoryRecord, given: Mapping[str, str | None]
+) -> tuple[UpgradedFile, ...]:
     """Return what an upgrade changes, by path; endpoints and environments belong to the team.
 
     Args:
@@ -158,12 +160,12 @@ def planned_changes(folder: Path, record: Record, given: Mapping[str, str | None
     ]
     # Of what it holds, not of its text: another zlib compresses the same to other bytes.
     if (record.version, record.answers, record.texts) != (seatrial.__version__, answers, new):
-        changes.append(FileChange(RECORD, "changed", text_of(folder / RECORD), record_text(answers, new)))
+        changes.append(UpgradedFile(RECORD, "changed", text_of(folder / RECORD), record_text(answers, new)))
     check_links(folder, (change.path for change in changes if change.outcome != "kept"))
     return tuple(changes)
 
 
-def _change(folder: Path, path: str, record: Record, new: str | None) -> FileChange | None:
+def _change(folder: Path, path: str, record: RepositoryRecord, new: str | None) -> UpgradedFile | None:
     """Return what becomes of a file: three texts decide, as of a merge of git; None where nothing does."""
     file, base = folder / path, record.texts.get(path)
     try:
@@ -181,16 +183,16 @@ def _change(folder: Path, path: str, record: Record, new: str | None) -> FileCha
     elif new is None and now != base:
         reason = "no release writes it any more, and it was changed here: delete it if it is not needed"
     if reason:
-        return FileChange(path, "kept", now, now, reason)
+        return UpgradedFile(path, "kept", now, now, reason)
     if new is None or now is None or now == base:
         outcome: Outcome = "removed" if new is None else "added" if now is None else "changed"
-        return FileChange(path, outcome, now, new)
+        return UpgradedFile(path, outcome, now, new)
     labels = ("this repository", f"Seatrial {record.version}", f"Seatrial {seatrial.__version__}")
     merged, is_clean = merge_texts((now, base or "", new), labels)
-    return None if merged == now else FileChange(path, "merged" if is_clean else "conflict", now, merged)
+    return None if merged == now else UpgradedFile(path, "merged" if is_clean else "conflict", now, merged)
 
 
-def write_changes(folder: Path, changes: tuple[FileChange, ...], *, force: bool) -> None:
+def write_changes(folder: Path, changes: tuple[UpgradedFile, ...], *, force: bool) -> None:
     """Write an upgrade: all of it, or nothing.
 
     Args:
