@@ -121,6 +121,17 @@ def test_a_release_is_built_of_a_commit_of_one_version_and_its_bytes_are_told_by
     assert "several versions: 0.1.0 0.1.1" in run("sh", script, code=1)
 
 
+def test_a_wheel_can_be_built_of_each_sdist() -> None:
+    """What is included from outside of a package's folder is not in its sdist."""
+    packages = Path(__file__).parents[1] / "packages"
+    for file in packages.glob("*/pyproject.toml"):
+        targets = tomllib.loads(file.read_text(encoding="utf-8"))["tool"]["hatch"]["build"]["targets"]
+        assert [path for target in targets.values() for path in target.get("force-include", {}) if ".." in path] == []
+    link = packages / "seatrial-lint" / "seatrial_lint" / "serving_templates"
+    assert (link / "lmi" / "serving.properties.j2").is_file()
+    assert link.resolve() == packages.parent / "serving_templates"
+
+
 def test_the_wheel_carries_the_chart_library_though_git_does_not() -> None:
     root = Path(__file__).parent.parent
     build = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"]["build"]
