@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -17,7 +18,6 @@ from seatrial_lint.cli.run import FindingsFormat, problems_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
 
 def validate_command(
@@ -36,13 +36,14 @@ def validate_command(
     from seatrial.deployment.guests import absent_specs
     from seatrial.operations.preflight import ended_reservations
     from seatrial.planner.resolve import unplannable
+    from seatrial.repository.upgrade import environment_problems
     from seatrial.specs.load import environment_names, load_spec
     from seatrial.specs.router import router_findings
 
     with problems_in(output_format, "validate") as notes:
         problems: list[Finding] = []
         warnings: dict[str, None] = {}
-        files = spec_files(specs)
+        files, seen = spec_files(specs), dict[Path, None]()
         for spec in files:
             folder = environments_folder(environments, spec)
             region = None if environments else default_region(None)
@@ -50,6 +51,7 @@ def validate_command(
             if not names:
                 hint = "give the folder: --environments DIR"
                 problems.append(Finding("SEA109", Place.at(folder.as_posix()), "no environment (*.yaml)", hint))
+            seen.setdefault(folder)
             for name in names:
                 try:
                     loaded = load_spec(spec, name, environments=folder, default_region=region)
@@ -63,6 +65,7 @@ def validate_command(
                     notes.extend(replace(each, severity="note") for each in router_findings(loaded))
                     for ending in ended_reservations(loaded, datetime.now(UTC)):
                         (problems if ending.severity == "error" else notes).append(ending)
+        problems += (problem for folder in seen for problem in environment_problems(folder))
         warnings |= dict.fromkeys(_orphans(files))
         if output_format == "text":
             typer.echo("".join(f"{text}\n" for text in warnings), nl=False, err=True)

@@ -121,6 +121,17 @@ def test_a_role_that_does_not_trust_cloudformation_deploys_nothing(laptop: Lapto
         )
 
 
+def test_a_stack_of_another_region_is_refused_before_any_right_is_missing(laptop: Laptop) -> None:
+    """Its policies name that Region, the handlers' ARNs us-east-1: IAM would deny what the template allows."""
+    elsewhere, name = boto3.client("cloudformation", region_name="eu-west-1"), laptop.name("elsewhere")
+    changes = {"StackName": name, "ChangeSetName": "c", "ChangeSetType": "CREATE", "TemplateBody": template("/h/r")}
+    with pytest.raises(ClientError, match="the embedded AWS is in us-east-1 alone, not in eu-west-1"):
+        elsewhere.create_change_set(**changes)
+    with pytest.raises(ClientError, match="give each environment of the embedded AWS: region: us-east-1"):
+        elsewhere.create_stack(StackName=name, TemplateBody=template("/h/r"))
+    elsewhere.delete_stack(StackName=name)
+
+
 def test_a_secret_is_read_with_the_rights_of_the_role(laptop: Laptop) -> None:
     secrets, kms = boto3.client("secretsmanager"), boto3.client("kms")
     key, stack = kms.create_key()["KeyMetadata"]["Arn"], laptop.name("deployed")
