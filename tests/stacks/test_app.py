@@ -46,6 +46,22 @@ def test_only_the_name_of_a_stack_is_destroyed(
     assert capsys.readouterr().err.startswith(f"SEA404: the context value `destroy` is {name!r}, not the name of one s")
 
 
+def test_exclusively_selected_endpoints_alone_are_defined(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def stacks(*patterns: str) -> set[str]:
+        folder = tmp_path / f"{len(list(tmp_path.iterdir()))}"
+        run_app(monkeypatch, folder, {"environment": "dev", "aws:cdk:bundling-stacks": list(patterns)})
+        return {path.name.partition(".")[0] for path in (folder / "cdk.out").glob("*.template.json")}
+
+    one, service = "seatrial-dev-mixtral-8x7b", "seatrial-dev-trials"
+    assert stacks(one) == {one, service}
+    assert stacks("seatrial-dev-m*", service) == {one, service}
+    every = {one, service, "seatrial-dev-falcon-40b", "seatrial-dev-llama-2-7b-chat"}
+    assert stacks("seatrial-{dev,prod}-mixtral-8x7b") == every, "a pattern that Python has not leaves nothing out"
+    monkeypatch.undo()
+    shared = json.loads((tmp_path / "0" / "cdk.out" / f"{service}.template.json").read_text())
+    assert shared == json.loads((tmp_path / "2" / "cdk.out" / f"{service}.template.json").read_text())
+
+
 def test_without_an_environment_every_one_but_the_embedded_aws_is_defined(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
