@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 from dataclasses import replace
@@ -15,6 +17,7 @@ import pytest
 from cfnlint import lint  # type: ignore[import-untyped]  # no type information published
 
 from benchmarks.living_endpoint.synthesis import synthesize
+from seatrial.deployment.load import load_deployment
 from seatrial.operations import export
 from seatrial.operations.export import Export, export_of, write_export
 from seatrial_base.errors import SpecError
@@ -199,7 +202,7 @@ def test_the_module_fits_the_provider_and_its_own_variables(
     for name, block in {**resources, **data}.items():
         assert problems_of(block, name.partition(".")[0]) == []
     variables = blocks(read["variables.tf"], "variable")
-    named = {word for text in made.values() for word in export.re.findall(r"\bvar\.(\w+)", text)}
+    named = {word for text in made.values() for word in re.findall(r"\bvar\.(\w+)", text)}
     assert named == set(variables)
     assert all(each["type"] and each["description"] for each in variables.values())
     assert {name for name, each in variables.items() if "default" not in each} == {"assets_bucket"}
@@ -234,7 +237,7 @@ def terraform(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]
 def test_an_account_that_is_known_is_held_against_the_provider(
     assembly: Path, exported: Exported, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    loaded = export.load_deployment(SPEC, ROOT / "environments", "dev")
+    loaded = load_deployment(SPEC, ROOT / "environments", "dev")
     known = replace(loaded, environment=loaded.environment.model_copy(update={"account": "111122223333"}))
     monkeypatch.setattr(export, "load_deployment", lambda *_: known)
     main = hcl2.loads(texts(exported("terraform"))["main.tf"])
@@ -286,7 +289,7 @@ def test_a_marker_that_leads_out_of_the_folder_removes_nothing(tmp_path: Path, n
     folder, kept = tmp_path / "out", tmp_path / "kept"
     folder.mkdir()
     kept.write_text("kept")
-    digest = export.hashlib.sha256(b"kept").hexdigest()
+    digest = hashlib.sha256(b"kept").hexdigest()
     (folder / ".seatrial-export.json").write_text(json.dumps({"files": {name: digest}}))
     with pytest.raises(SpecError, match="SEA681"):
         write_export(export_with(a_json="1"), folder)
