@@ -14,10 +14,10 @@ from seatrial_base.tags import CONFIG_TAG
 from seatrial_cdk.endpoint.endpoint_interface import ILlmEndpoint, allow_reading_alias
 from seatrial_cdk.endpoint.execution_role import (
     NO_OPTIONS,
-    ExecutionRole,
     ModelSources,
     RoleOptions,
     allow_reading_alarms,
+    execution_role,
     read_object,
     repository_of,
 )
@@ -129,8 +129,7 @@ def define_model(
         kms_key_arn=weights_key.key_arn if weights_key else None,
         described=container.described,
     )
-    if role is None:
-        role = ExecutionRole(scope, "ModelRole", name=name, sources=sources, network=network, options=role_options).role
+    role = execution_role(scope, "ModelRole", role, name=name, sources=sources, network=network, options=role_options)
     model = sagemaker.CfnModel(
         scope,
         "Model",
