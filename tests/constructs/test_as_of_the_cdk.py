@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING
 
 import pytest
-from aws_cdk import App, Aws, CfnParameter, Duration, Environment, RemovalPolicy, Size, Stack
+from aws_cdk import App, CfnParameter, Duration, Environment, RemovalPolicy, Size, Stack
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk.assertions import Annotations, Match, Template
@@ -16,7 +16,7 @@ from seatrial_cdk.endpoint.container_network import ContainerNetwork
 from seatrial_cdk.endpoint.inference_component import ComponentCopies
 from seatrial_cdk.endpoint.llm_endpoint import LlmEndpoint
 from seatrial_cdk.endpoint.serving_container import ServingContainer
-from seatrial_cdk.endpoint.variant_instances import InstanceScaleIn, VariantInstances
+from seatrial_cdk.endpoint.variant_instances import InstanceScaleIn, TrafficShift, VariantInstances
 from seatrial_cdk.scaling.endpoint_scaling import CopyScaling, ScalingLimits
 
 if TYPE_CHECKING:
@@ -129,3 +129,89 @@ def test_an_endpoint_is_named_by_its_arn() -> None:
 def test_what_is_no_arn_of_an_endpoint_is_refused(arn: str) -> None:
     with pytest.raises(SpecError, match="SEA439"):
         LlmEndpoint.from_endpoint_arn(Stack(App(), "S"), "Chat", arn)
+
+
+def stack_with(instances: VariantInstances, copies: ComponentCopies, limits: ScalingLimits) -> Stack:
+    stack = Stack(App(), "S", env=PLACE)
+    chat = endpoint(stack, instances=instances, copies=copies)
+    CopyScaling(chat, "Scaling", endpoint=chat, limits=limits, target_concurrency_per_copy=4)
+    chat.roll_back_on(["chat-slow"])
+    return stack
+
+
+def test_durations_and_sizes_are_what_their_numbers_are() -> None:
+    numbers = stack_with(
+        replace(
+            INSTANCES,
+            volume_size_gb=100,
+            startup_timeout_s=600,
+            download_timeout_s=900,
+            provision_timeout_s=1800,
+            scale_in=InstanceScaleIn(cooldown_minutes=30),
+        ),
+        replace(COPIES, memory_min_mb=2048, memory_max_mb=4096, startup_timeout_s=600, download_timeout_s=900),
+        ScalingLimits(max_capacity=2, scale_out_cooldown_s=60, scale_in_cooldown_s=300),
+    )
+    measured = stack_with(
+        replace(
+            INSTANCES,
+            volume_size_gb=Size.mebibytes(102_400),
+            startup_timeout_s=Duration.minutes(10),
+            download_timeout_s=Duration.minutes(15),
+            provision_timeout_s=Duration.minutes(30),
+            scale_in=InstanceScaleIn(cooldown_minutes=Duration.seconds(1800)),
+        ),
+        replace(
+            COPIES,
+            memory_min_mb=Size.gibibytes(2),
+            memory_max_mb=Size.gibibytes(4),
+            startup_timeout_s=Duration.minutes(10),
+            download_timeout_s=Duration.seconds(900),
+        ),
+        ScalingLimits(
+            max_capacity=2, scale_out_cooldown_s=Duration.minutes(1), scale_in_cooldown_s=Duration.minutes(5)
+        ),
+    )
+    assert Template.from_stack(measured).to_json() == Template.from_stack(numbers).to_json()
+
+
+def test_every_time_and_size_of_an_argument_is_taken_from_the_cdk_too() -> None:
+    kinds = (VariantInstances, InstanceScaleIn, ComponentCopies, ScalingLimits, TrafficShift)
+    named = {f"{kind.__name__}.{field.name}": str(field.type) for kind in kinds for field in fields(kind)}
+    times = {name for name in named if name.endswith(("_s", "_minutes", "_days", "_ms"))}
+    sizes = {name for name in named if name.endswith(("_mb", "_gb", "_bytes"))}
+    assert (len(times), len(sizes)) == (10, 3)
+    assert {name for name in times if "int | Duration" not in named[name]} == set()
+    assert {name for name in sizes if "int | Size" not in named[name]} == set()
+
+
+WRONG: Mapping[str, tuple[dict[str, object], str]] = {
+    "a part of a unit": ({"startup_timeout_s": Duration.millis(90_500)}, "90.5 s is no whole number"),
+    "a size as a time": ({"startup_timeout_s": Size.gibibytes(2)}, "a whole number"),
+    "a time as a size": ({"volume_size_gb": Duration.minutes(2)}, "a whole number"),
+    "a time as a count": ({"initial_count": Duration.minutes(2)}, "a whole number"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_what_no_template_can_hold_is_refused_without_a_traceback_of_the_cdk(case: str) -> None:
+    arguments, message = WRONG[case]
+    with pytest.raises(SpecError, match=message):
+        endpoint(Stack(App(), "S"), instances=replace(INSTANCES, **arguments))  # type: ignore[arg-type] # wrong on purpose
+
+
+def test_bounds_hold_of_durations_and_tokens_keep_their_unit() -> None:
+    stack = Stack(App(), "S", env=PLACE)
+    endpoint(stack, instances=replace(INSTANCES, startup_timeout_s=Duration.hours(2)))
+    number = CfnParameter(stack, "Number", type="Number").value_as_number
+    seconds = replace(INSTANCES, startup_timeout_s=Duration.seconds(number))
+    endpoint(stack, "Token", instances=seconds)
+    with pytest.raises(SpecError, match="another unit"):
+        endpoint(stack, "Other", instances=replace(INSTANCES, startup_timeout_s=Duration.minutes(number)))
+    Annotations.from_stack(stack).has_error(
+        "*", Match.string_like_regexp("startup_timeout_s is 7200; it is 60 to 3600")
+    )
+    configs = Template.from_stack(stack).find_resources("AWS::SageMaker::EndpointConfig")
+    (config,) = (each for name, each in configs.items() if name.startswith("Token"))
+    (variant,) = config["Properties"]["ProductionVariants"]
+    assert variant["ContainerStartupHealthCheckTimeoutInSeconds"] == {"Ref": "Number"}

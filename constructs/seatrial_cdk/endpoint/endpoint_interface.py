@@ -27,7 +27,7 @@ from seatrial_cdk.endpoint.container_network import ContainerNetwork, connection
 from seatrial_cdk.endpoint.variant_instances import VARIANT_NAME
 from seatrial_cdk.place import TOKEN_MARKER, StackPlace
 from seatrial_cdk.policy import acknowledge_wildcards
-from seatrial_cdk.value_checks import check_values
+from seatrial_cdk.value_checks import check_values, in_unit
 from seatrial_load.client.connection import openai_path
 
 if TYPE_CHECKING:
@@ -341,7 +341,7 @@ class DefinedEndpoint(ILlmEndpoint):
         Aspects.of(self).add(_RemovalOfServing(policy))
 
     def publish_metrics(
-        self, *, detailed: bool | None = None, enhanced: bool | None = None, frequency_s: int | None = None
+        self, *, detailed: bool | None = None, enhanced: bool | None = None, frequency_s: int | Duration | None = None
     ) -> None:
         """Publish more metrics of the endpoint, or fewer; CloudWatch bills them. Another choice updates the endpoint.
 
@@ -353,7 +353,7 @@ class DefinedEndpoint(ILlmEndpoint):
         self.config.metrics_config = sagemaker.CfnEndpointConfig.MetricsConfigProperty(
             enable_detailed_observability=detailed,
             enable_enhanced_metrics=enhanced,
-            metric_publish_frequency_in_seconds=frequency_s,
+            metric_publish_frequency_in_seconds=in_unit(frequency_s, "s"),
         )
 
     def further_variants(self) -> Iterator[ILlmEndpoint]:

@@ -44,6 +44,7 @@ from seatrial_cdk.place import StackPlace
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from aws_cdk import RemovalPolicy
     from aws_cdk import aws_ec2 as ec2
     from aws_cdk import aws_sns as sns
 
@@ -128,6 +129,12 @@ class SpecEndpoint(DefinedEndpoint):
             topic_arn=None if alarm_topic is None else alarm_topic.topic_arn,
             adds_trials_stack=trials == "stack",
         )
+
+    def apply_removal_policy(self, policy: RemovalPolicy) -> None:
+        """Keep or delete what serves, and the aliases that name it: see `DefinedEndpoint`."""
+        super().apply_removal_policy(policy)
+        for alias in () if self.parts is None else (self.parts.alias, *(each.alias for each in self.parts.guests)):
+            alias.parameter.apply_removal_policy(policy)
 
     @classmethod
     def of_deployment(
