@@ -16,6 +16,7 @@ import seatrial.deployment.load
 from seatrial.deployment.load import LockedDeployments
 from seatrial.operations.app import app_variables
 from seatrial_base.errors import SpecError
+from seatrial_stacks import app_stacks
 
 if TYPE_CHECKING:
     from seatrial.deployment.document import Deployment
@@ -47,18 +48,30 @@ def test_only_the_name_of_a_stack_is_destroyed(
 
 
 def test_exclusively_selected_endpoints_alone_are_defined(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    def stacks(*patterns: str) -> set[str]:
-        folder = tmp_path / f"{len(list(tmp_path.iterdir()))}"
-        run_app(monkeypatch, folder, {"environment": "dev", "aws:cdk:bundling-stacks": list(patterns)})
-        return {path.name.partition(".")[0] for path in (folder / "cdk.out").glob("*.template.json")}
+    text = (ROOT / "environments" / "dev.yaml").read_text(encoding="utf-8")
+    (tmp_path / "dev.yaml").write_text(f"{text}observability: {{dashboards: environment}}\n", encoding="utf-8")
+    selected = {"environment": "dev", "environments": f"{tmp_path}", "aws:cdk:bundling-stacks": ["seatrial-dev-mi*"]}
+    run_app(monkeypatch, tmp_path, selected)
+    stacks = {path.name.partition(".")[0] for path in (tmp_path / "cdk.out").glob("*.template.json")}
+    assert stacks == {"seatrial-dev-mixtral-8x7b", "seatrial-dev-trials"}
+    shared = (tmp_path / "cdk.out" / "seatrial-dev-trials.template.json").read_text()
+    assert all(f"dev-{name}" in shared for name in ("falcon-40b", "llama-2-7b-chat", "mixtral-8x7b")), "the dashboard"
 
-    one, service = "seatrial-dev-mixtral-8x7b", "seatrial-dev-trials"
-    assert stacks("seatrial-dev-mi*", service) == {one, service}
-    every = {one, service, "seatrial-dev-falcon-40b", "seatrial-dev-llama-2-7b-chat"}
-    assert stacks("seatrial-{dev,prod}-mixtral-8x7b") == every, "a pattern that Python has not leaves nothing out"
-    monkeypatch.undo()
-    shared = json.loads((tmp_path / "0" / "cdk.out" / f"{service}.template.json").read_text())
-    assert shared == json.loads((tmp_path / "1" / "cdk.out" / f"{service}.template.json").read_text())
+
+@pytest.mark.parametrize("pattern", ["**", "seatrial-{dev,prod}-mixtral-8x7b", "+(seatrial)-dev-mixtral-8x7b", None])
+def test_a_pattern_that_python_has_not_leaves_nothing_out(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, pattern: str | None
+) -> None:
+    passed: list[tuple[str, ...]] = []
+
+    def add_stacks(*_: object, selected: tuple[str, ...]) -> dict[str, object]:
+        passed.append(selected)
+        return {}
+
+    monkeypatch.setattr(app_stacks, "add_stacks", add_stacks)
+    named = {} if pattern is None else {"aws:cdk:bundling-stacks": [pattern]}
+    app_stacks.define_stacks(aws_cdk.App(outdir=str(tmp_path), context={"environment": "dev", **named}))
+    assert passed in ([("*",)], [("**",)])
 
 
 def test_without_an_environment_every_one_but_the_embedded_aws_is_defined(
