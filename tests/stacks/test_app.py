@@ -48,10 +48,11 @@ def test_only_the_name_of_a_stack_is_destroyed(
 
 
 def test_exclusively_selected_endpoints_alone_are_defined(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    text = (ROOT / "environments" / "dev.yaml").read_text(encoding="utf-8")
-    (tmp_path / "dev.yaml").write_text(f"{text}observability: {{dashboards: environment}}\n", encoding="utf-8")
-    selected = {"environment": "dev", "environments": f"{tmp_path}", "aws:cdk:bundling-stacks": ["seatrial-dev-mi*"]}
-    run_app(monkeypatch, tmp_path, selected)
+    environments = shutil.copytree(ROOT / "environments", tmp_path / "environments")
+    with (environments / "dev.yaml").open("a", encoding="utf-8") as file:
+        file.write("observability: {dashboards: environment}\n")
+    context: dict[str, object] = {"environment": "dev", "environments": f"{environments}"}
+    run_app(monkeypatch, tmp_path, {**context, "aws:cdk:bundling-stacks": ["seatrial-dev-mi*"]})
     stacks = {path.name.partition(".")[0] for path in (tmp_path / "cdk.out").glob("*.template.json")}
     assert stacks == {"seatrial-dev-mixtral-8x7b", "seatrial-dev-trials"}
     shared = (tmp_path / "cdk.out" / "seatrial-dev-trials.template.json").read_text()
