@@ -41,6 +41,7 @@ LARGEST_BODY_BYTES: Final = 51_200
 """Of a template that a call carries; a larger one is read from S3 (CloudFormation quotas)."""
 LARGEST_TEMPLATE_BYTES: Final = 1_000_000
 ASSETS: Final = "assets"
+MODULE: Final = ("main.tf", "outputs.tf", "variables.tf", "versions.tf")
 MARKER: Final = ".seatrial-export.json"
 """Lists what an export wrote, with the SHA-256 of each file: only that is written again or removed by the next one."""
 _BOOTSTRAP = ("Parameters", "BootstrapVersion"), ("Rules", "CheckBootstrapVersion")
@@ -118,8 +119,7 @@ def export_of(
         template = _template(deployment, synthesized_file(source, scratch / "app"), bucket)
     where = folder or Path(deployment.stack_name)
     commands = _commands(template, where) if kind == "cloudformation" else ("terraform init", "terraform apply")
-    texts = {template.file: template.text} | ({} if kind == "cloudformation" else _module(template))
-    texts["README.md"] = _readme(template, kind, commands)
+    texts = {template.file: template.text, **_filled(template, kind, commands)}
     files = {name: text.encode() for name, text in texts.items()}
     files |= {f"{ASSETS}/{key}": content for key, content in template.assets.items()}
     return where, Export(template.deployed_first, files, commands)
@@ -286,207 +286,45 @@ def _commands(template: _Template, folder: Path) -> tuple[str, ...]:
     return (*([upload] if template.assets else []), " ".join(deploy))
 
 
-def _readme(template: _Template, kind: ExportFormat, commands: tuple[str, ...]) -> str:
+def _filled(template: _Template, kind: ExportFormat, commands: tuple[str, ...]) -> dict[str, str]:
+    """Return the page of an export, and the files of its module as `terraform fmt` writes them."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415 (other commands need no Jinja)
+
     one, environment = template.deployment, template.deployment.environment
-    first = [f"- the stack `{each}`, which this one calls by its name" for each in template.deployed_first]
-    if template.needs_bucket:
-        first.append(
-            f"- an S3 bucket in {environment.region} that the deployment may read, such as that of the products"
-        )
-    given = [("source", f"./{one.stack_name}")]
-    given += [("assets_bucket", "BUCKET")] if template.needs_bucket and template.bucket is None else []
-    width = max(len(name) for name, _ in given)
-    call = [
-        f'module "{_snake(one.endpoint.name)}" {{',
-        *(f'  {name:{width}} = "{value}"' for name, value in given),
-        "}",
-    ]
-    how = {
-        "cloudformation": ["```console", *commands, "```"],
-        "terraform": ["```hcl", *call, "```", "", "```console", *commands, "```"],
-    }[kind]
-    lines = [
-        f"# {one.stack_name}",
-        "",
-        f"The endpoint {one.endpoint.name} in {environment.name}, {environment.region}; plan {one.plan.digest}.",
-        "Written by `seatrial export`. Export it again after each change of its lock; an edit here is refused then.",
-        "",
-        *(["It needs:", "", *first, ""] if first else []),
-        *how,
-        "",
-        f"Outputs of the stack: {', '.join(f'`{name}`' for name in template.outputs)}.",
-    ]
-    return "\n".join(lines) + "\n"
+    holes = {
+        "account": environment.account,
+        "bucket": template.bucket,
+        "bucket_pattern": BUCKET_PATTERN,
+        "capability": template.capability,
+        "commands": commands,
+        "deployed_first": template.deployed_first,
+        "endpoint": one.endpoint.name,
+        "environment": environment.name,
+        "has_assets": bool(template.assets),
+        "is_large": template.is_large,
+        "kind": kind,
+        "needs_bucket": template.needs_bucket,
+        "outputs": template.outputs,
+        "plan": one.plan.digest,
+        "region": environment.region,
+        "stack": one.stack_name,
+        "template": template.file,
+        "timeout": f"{LONGEST_DEPLOYMENT_S // 60}m",
+    }
+    jinja = Environment(  # noqa: S701 (HCL and Markdown, not HTML)
+        loader=FileSystemLoader(Path(__file__).resolve().parent / "terraform"),
+        undefined=StrictUndefined,
+        keep_trailing_newline=True,
+        variable_start_string="<<",
+        variable_end_string=">>",
+        block_start_string="<%",
+        block_end_string="%>",
+    )
+    jinja.filters["snake"] = _snake
+    names = ("README.md", *(MODULE if kind == "terraform" else ()))
+    return {name: jinja.get_template(f"{name}.j2").render(holes) for name in names}
 
 
 def _snake(name: str) -> str:
     """Return a name as Terraform writes it."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).replace("-", "_").lower()
-
-
-_VERSIONS: Final = """terraform {
-  required_version = ">= 1.3"
-
-  required_providers {
-    aws = {
-      source  = "hashicorp/aws"
-      version = ">= 5.0"
-    }
-  }
-}
-"""
-_BUCKET: Final = """variable "assets_bucket" {
-  description = "Name of the S3 bucket that the module uploads to what CloudFormation and the containers read."
-  type        = string
-@DEFAULT
-  validation {
-    condition     = can(regex("@PATTERN", var.assets_bucket))
-    error_message = "It has to be the name of an S3 bucket."
-  }
-}
-
-"""
-_VARIABLES: Final = """variable "iam_role_arn" {
-  description = "ARN of the role that CloudFormation deploys with; null for the rights of the caller."
-  type        = string
-  default     = null
-
-  validation {
-    condition     = var.iam_role_arn == null || can(regex("^arn:[^:]+:iam::[0-9]{12}:role/.+$", var.iam_role_arn))
-    error_message = "It has to be the ARN of an IAM role, or null."
-  }
-}
-
-variable "notification_arns" {
-  description = "ARNs of SNS topics that CloudFormation tells each event of the stack; at most five."
-  type        = list(string)
-  default     = []
-
-  validation {
-    condition     = length(var.notification_arns) <= 5
-    error_message = "CloudFormation takes five topics."
-  }
-
-  validation {
-    condition     = alltrue([for arn in var.notification_arns : can(regex("^arn:[^:]+:sns:", arn))])
-    error_message = "Each has to be the ARN of an SNS topic."
-  }
-}
-
-variable "on_failure" {
-  description = "After a failed creation: ROLLBACK, DELETE or DO_NOTHING. Another value replaces the stack."
-  type        = string
-  default     = "ROLLBACK"
-
-  validation {
-    condition     = contains(["ROLLBACK", "DELETE", "DO_NOTHING"], var.on_failure)
-    error_message = "It has to be ROLLBACK, DELETE or DO_NOTHING."
-  }
-}
-
-variable "tags" {
-  description = "Tags of the stack, which its resources get too; those of the endpoint stay."
-  type        = map(string)
-  default     = {}
-}
-
-variable "timeout" {
-  description = "How long Terraform waits, as 90m or 2h; default: as long as a stack may take by its own limits."
-  type        = string
-  default     = "@TIMEOUT"
-
-  validation {
-    condition     = can(regex("^([0-9]+h)?([0-9]+m)?([0-9]+s)?$", var.timeout)) && var.timeout != ""
-    error_message = "It has to be a duration, as 90m or 2h."
-  }
-}
-"""
-_UPLOADS: Final = """# Copies read assets when they start, in a rollback too: one goes after the stack has left it.
-resource "aws_s3_object" "@NAME" {
-@EACH  bucket      = var.assets_bucket
-  key         = @KEY
-  source      = @SOURCE
-  source_hash = filesha256(@SOURCE)
-
-  lifecycle {
-    create_before_destroy = true
-  }
-}
-
-"""
-_CHECK: Final = """    precondition {
-      condition     = data.aws_@DATA.current.@ATTRIBUTE == "@VALUE"
-      error_message = "@ENVIRONMENT is in the @WHAT @VALUE: give the module a provider of it."
-    }
-"""
-
-
-def _module(template: _Template) -> dict[str, str]:
-    """Return the files of a Terraform module around the template, as `terraform fmt` writes them."""
-    environment, stack = template.deployment.environment, template.deployment.stack_name
-    body, url, uploads, data = f'file("${{path.module}}/{template.file}")', "", "", ""
-    if template.assets:
-        uploads += _filled(
-            _UPLOADS,
-            NAME="asset",
-            EACH=f'  for_each = fileset("${{path.module}}/{ASSETS}", "**")\n\n',
-            KEY="each.value",
-            SOURCE=f'"${{path.module}}/{ASSETS}/${{each.value}}"',
-        )
-    if template.is_large:
-        file = f'"${{path.module}}/{template.file}"'
-        key = f'"{stack}/${{filesha256({file})}}.template.json"'
-        uploads += _filled(_UPLOADS, NAME="template", EACH="", KEY=key, SOURCE=file)
-        data = 'data "aws_s3_bucket" "assets" {\n  bucket = var.assets_bucket\n}\n\n'
-        url = '"https://${data.aws_s3_bucket.assets.bucket_regional_domain_name}/${aws_s3_object.template.key}"'
-    places = [("region", "id", "Region", environment.region)]
-    if environment.account is not None:
-        places.append(("caller_identity", "account_id", "account", environment.account))
-    data += "".join(f'data "aws_{name}" "current" {{}}\n\n' for name, *_ in places)
-    checks = "\n".join(
-        _filled(_CHECK, DATA=name, ATTRIBUTE=attribute, WHAT=what, VALUE=value, ENVIRONMENT=environment.name)
-        for name, attribute, what, value in places
-    )
-    parameters = f"  parameters = {{\n    {ASSETS_BUCKET} = var.assets_bucket\n  }}\n\n" if template.assets else ""
-    source = f"  template_url      = {url}" if url else f"  template_body     = {body}"
-    main = f"""{data}{uploads}resource "aws_cloudformation_stack" "endpoint" {{
-  name              = "{stack}"
-{source}
-  capabilities      = ["{template.capability}"]
-  iam_role_arn      = var.iam_role_arn
-  notification_arns = var.notification_arns
-  on_failure        = var.on_failure
-  tags              = var.tags
-
-{parameters}  timeouts {{
-    create = var.timeout
-    update = var.timeout
-    delete = var.timeout
-  }}
-
-  lifecycle {{
-{checks}  }}
-{"" if not template.assets else chr(10) + "  depends_on = [aws_s3_object.asset]" + chr(10)}}}
-"""
-    default = "" if template.bucket is None else f'  default     = "{template.bucket}"\n'
-    bucket = _filled(_BUCKET, DEFAULT=default, PATTERN=BUCKET_PATTERN) if template.needs_bucket else ""
-    reads = [("stack_id", "ID of the stack.", "id")]
-    reads += [(_snake(each), f"Output {each} of the stack.", f'outputs["{each}"]') for each in template.outputs]
-    outputs = [
-        f'output "{name}" {{\n'
-        f'  description = "{description}"\n'
-        f"  value       = aws_cloudformation_stack.endpoint.{value}\n}}\n"
-        for name, description, value in reads
-    ]
-    return {
-        "main.tf": main,
-        "variables.tf": bucket + _filled(_VARIABLES, TIMEOUT=f"{LONGEST_DEPLOYMENT_S // 60}m"),
-        "outputs.tf": "\n".join(outputs),
-        "versions.tf": _VERSIONS,
-    }
-
-
-def _filled(text: str, **values: str) -> str:
-    for name, value in values.items():
-        text = text.replace(f"@{name}", value)
-    return text
