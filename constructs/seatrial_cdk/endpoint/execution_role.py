@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from aws_cdk import Annotations, Stack
 from aws_cdk import aws_iam as iam
@@ -177,9 +177,7 @@ class ExecutionRole(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         place = StackPlace.of(self)
-        reads = [] if sources is None else [*_reads(place, sources)]
-        joins = [*join_network(place, network)] if network.subnet_ids else []
-        statements = [*reads, *_observe(place, name), *joins]
+        statements = [*_rights(place, name, sources, network)]
         self.rights = policy_document(statements)
         self.role = iam.Role(
             self,
@@ -192,6 +190,39 @@ class ExecutionRole(Construct):
             **role_arguments(options),
         )
         acknowledge_wildcards(self.role, resources_of(statements), WILDCARDS)
+
+
+def _rights(
+    place: StackPlace, name: str, sources: ModelSources | None, network: ContainerNetwork
+) -> Iterator[Statement]:
+    yield from () if sources is None else _reads(place, sources)
+    yield from _observe(place, name)
+    yield from join_network(place, network) if network.subnet_ids else ()
+
+
+def execution_role(
+    scope: Construct,
+    construct_id: str,
+    given: iam.IRole | None,
+    *,
+    name: str,
+    sources: ModelSources | None,
+    network: ContainerNetwork,
+    options: RoleOptions,
+) -> iam.IRole:
+    """Return a new role, or the given one with the same rights; a warning lists those that it does not take: SEA682."""
+    if given is None:
+        return ExecutionRole(scope, construct_id, name=name, sources=sources, network=network, options=options).role
+    statements = [*_rights(StackPlace.of(scope), name, sources, network)]
+    for statement in statements:
+        given.add_to_principal_policy(iam.PolicyStatement.from_json(statement))
+    acknowledge_wildcards(given, resources_of(statements), WILDCARDS)
+    # A role that is imported with `mutable=False` says that it took the rights; but it has no policy then.
+    if not given.node.children:
+        actions = sorted({action for each in statements for action in cast("list[str]", each["Action"])})
+        message = f"SEA682: the role of {construct_id} is imported as immutable and gets no rights from this app. "
+        Annotations.of(scope).add_warning_v2("seatrial:SEA682", f"{message}It has to allow {', '.join(actions)}.")
+    return given
 
 
 def allow_reading_alarms(scope: Construct, roles: Iterable[iam.IRole], alarm_names: Sequence[str]) -> None:

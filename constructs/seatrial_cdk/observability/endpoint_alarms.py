@@ -15,7 +15,7 @@ from seatrial.documents.live import ROLLBACK_ALARM, ROLLBACK_ALARMS_OFF
 from seatrial_base.errors import SpecError
 from seatrial_base.units import MS_PER_S, S_PER_HOUR, S_PER_MINUTE
 from seatrial_cdk.place import StackPlace
-from seatrial_cdk.value_checks import AT_LEAST_ONE, check_number
+from seatrial_cdk.value_checks import AT_LEAST_ONE, check_number, in_unit
 from seatrial_load.aws.container_metrics import (
     COMPONENT_LABEL,
     ENDPOINT_LABEL,
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from datetime import datetime
 
+    from aws_cdk import Duration
     from aws_cdk import aws_kms as kms
 
     from seatrial.specs.endpoint import Slo
@@ -173,10 +174,11 @@ class EndpointAlarms(Construct):
         output_tokens: int,
         topic: sns.ITopic | None = None,
         topic_arn: str | None = None,
-        start_minutes: int = 1,
+        start_minutes: int | Duration = 1,
     ) -> None:
         super().__init__(scope, construct_id)
         check_number(self, "output_tokens", output_tokens, AT_LEAST_ONE)
+        start_minutes = in_unit(start_minutes, "minutes")
         check_number(self, "start_minutes", start_minutes, AT_LEAST_ONE)
         if topic is not None:
             allow_alarms(self, topic)
@@ -360,7 +362,7 @@ class ContainerAlarms(Construct):
         construct_id: str,
         *,
         endpoint: ILlmEndpoint,
-        ttft_p95_ms: float | None = None,
+        ttft_p95_ms: float | Duration | None = None,
         topic_arn: str | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
@@ -388,7 +390,7 @@ class ContainerAlarms(Construct):
                 section="queue",
             ),
         )
-        if ttft_p95_ms is not None:
+        if (ttft_p95_ms := in_unit(ttft_p95_ms, "ms", is_whole=False)) is not None:
             first_token = _query_alarm(
                 self,
                 "Ttft",
@@ -422,10 +424,11 @@ class ReservationAlarm(Construct):
         *,
         endpoint: ILlmEndpoint,
         ends_at: datetime,
-        notice_days: int,
+        notice_days: int | Duration,
         topic_arn: str | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
+        notice_days = in_unit(notice_days, "days")
         check_number(self, "notice_days", notice_days, AT_LEAST_ONE)
         beginning = alarm_beginning(self, endpoint)
         actions = None if topic_arn is None else [topic_arn]

@@ -18,8 +18,11 @@ from seatrial_cdk.observability.environment_dashboard import define_budget
 from seatrial_cdk.place import shared_stack
 from seatrial_cdk.service_function import ServiceStack
 from seatrial_cdk.trials.trial_service import TrialService, function_arn, service_name
+from seatrial_cdk.value_checks import in_unit
 
 if TYPE_CHECKING:
+    from aws_cdk import Duration
+
     from seatrial.specs.environment import EnvironmentSpec
     from seatrial_cdk.endpoint.endpoint_interface import ComponentEndpoint
 
@@ -147,11 +150,11 @@ class TrialSchedule(Construct):
         endpoint: ComponentEndpoint,
         environment: str,
         expression: str,
-        window_minutes: int,
+        window_minutes: int | Duration,
         role_path: str | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
-        stack = Stack.of(self)
+        stack, window_minutes = Stack.of(self), in_unit(window_minutes, "minutes")
         called = {
             "EndpointName": endpoint.endpoint_name,
             "InferenceComponentName": endpoint.component_name,
