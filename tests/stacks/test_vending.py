@@ -8,22 +8,27 @@ import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from aws_cdk import App, Stack
+from aws_cdk.assertions import Template as AssertedTemplate
 from cfnlint import lint  # type: ignore[import-untyped]  # no type information published
 from ministack.core.iam_evaluator import EvalContext, evaluate, parse_policy_document
 
 from benchmarks.living_endpoint.synthesis import synthesize
+from seatrial.specs.product import ProductSpec
 from seatrial_base.errors import SpecError
 from seatrial_cdk.observability.endpoint_alarms import NEVER
+from seatrial_cdk.vending.product_portfolio import Offer, ProductPortfolio
 from seatrial_stacks.publish_products import publish
 from tests.policy_findings import policy_findings
 from tests.resource_types import unknown_types
-from tests.sample_product import ENDPOINT, lock_sizes, write_product
+from tests.sample_product import ENDPOINT, PRODUCT, lock_sizes, write_product
 from tests.stacks.conftest import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+ROLE = "arn:aws:iam::123456789012:role/team-search"
 Template = Any  # a document of CloudFormation
 DEPENDENCIES = "W3005"  # CDK writes dependencies out that a reference implies
 
@@ -333,3 +338,32 @@ def test_the_launch_role_does_what_products_need_and_no_more(
         service_context=context,
     )
     assert (evaluate(asked, [policy]).decision == "Allow") is allowed
+
+
+def test_each_team_has_a_portfolio_whose_rule_is_that_team() -> None:
+    changed = {**PRODUCT, "principals": [], "team_principals": {"search": [ROLE], "support": [f"{ROLE}-support"]}}
+    stack = Stack(App(analytics_reporting=False), "Products")
+    offer = Offer(product=ProductSpec.model_validate(changed), versions={})
+    launch = "arn:aws:iam::123456789012:role/launch"
+    ProductPortfolio(stack, "Portfolio", environment="lab", owner="us", offers=[offer], launch_role_arn=launch)
+    made = AssertedTemplate.from_stack(stack).to_json()
+    names = {
+        name: each["Properties"]["DisplayName"]
+        for name, each in made["Resources"].items()
+        if each["Type"] == "AWS::ServiceCatalog::Portfolio"
+    }
+    teams = {f"Endpoints of {team} in lab": [team] for team in ("search", "support")}
+    assert {*names.values()} == {"Endpoints in lab", *teams}
+    rules = {
+        names[each["Properties"]["PortfolioId"]["Ref"]]: json.loads(each["Properties"]["Rules"])
+        for each in of_type(made, "AWS::ServiceCatalog::LaunchTemplateConstraint")
+    }
+    allowed = {name: rule["TeamIsKnown"]["Assertions"][0]["Assert"]["Fn::Contains"][0] for name, rule in rules.items()}
+    assert allowed == {"Endpoints in lab": ["search", "support"], **teams}
+    for kind in ("LaunchRoleConstraint", "ResourceUpdateConstraint"):
+        places = [each["Properties"]["PortfolioId"]["Ref"] for each in of_type(made, f"AWS::ServiceCatalog::{kind}")]
+        assert {names[each] for each in places} == {*names.values()}
+    launchers = of_type(made, "AWS::ServiceCatalog::PortfolioPrincipalAssociation")
+    whose = {names[each["Properties"]["PortfolioId"]["Ref"]]: each["Properties"]["PrincipalARN"] for each in launchers}
+    assert whose == {"Endpoints of search in lab": ROLE, "Endpoints of support in lab": f"{ROLE}-support"}
+    assert len(of_type(made, "AWS::ServiceCatalog::CloudFormationProduct")) == 1
