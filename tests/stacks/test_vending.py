@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 ROLE = "arn:aws:iam::123456789012:role/team-search"
+PAGES = "arn:aws:sns:us-east-1:123456789012:pages"
+NOTIFIED = [{"teams": ["search", "sales"], "emails": ["x@example.com"]}, {"teams": ["search"], "topic_arn": PAGES}]
+NOTIFYING: dict[str, object] = {"alarms": {"notify": NOTIFIED}}
 Template = Any  # a document of CloudFormation
 DEPENDENCIES = "W3005"  # CDK writes dependencies out that a reference implies
 
@@ -37,7 +40,7 @@ DEPENDENCIES = "W3005"  # CDK writes dependencies out that a reference implies
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Publish a product, in the folder of the feature flags."""
     folder = tmp_path_factory.mktemp("team")
-    product = write_product(folder)
+    product = write_product(folder, lab=NOTIFYING)
     lock_sizes(product, folder / "environments")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(ROOT)
@@ -176,7 +179,7 @@ def test_a_published_version_never_changes(folder: Path) -> None:
     path, source = publish([product], environments)
     assert source == path.with_name("lab.source.json")
     published = path.read_bytes()
-    write_product(folder, endpoint={**ENDPOINT, "slo": {"ttft_ms": {"p95": 10_000}}})
+    write_product(folder, lab=NOTIFYING, endpoint={**ENDPOINT, "slo": {"ttft_ms": {"p95": 10_000}}})
     lock_sizes(product, environments)
     try:
         with pytest.raises(SpecError, match=r"SEA495: version 1\.0\.0 was published for lab from another product"):
@@ -367,3 +370,20 @@ def test_each_team_has_a_portfolio_whose_rule_is_that_team() -> None:
     whose = {names[each["Properties"]["PortfolioId"]["Ref"]]: each["Properties"]["PrincipalARN"] for each in launchers}
     assert whose == {"Endpoints of search in lab": ROLE, "Endpoints of support in lab": f"{ROLE}-support"}
     assert len(of_type(made, "AWS::ServiceCatalog::CloudFormationProduct")) == 1
+
+
+def test_alarms_of_a_launch_notify_the_topic_of_its_team_which_has_tags_of_the_environment(template: Template) -> None:
+    nothing = {"Ref": "AWS::NoValue"}
+    own = {"Fn::Sub": "arn:${AWS::Partition}:sns:${AWS::Region}:${AWS::AccountId}:seatrial-lab-${Team}-alarms"}
+    alarms = [each["Properties"] for each in of_type(template, "AWS::CloudWatch::Alarm")]
+    notifying = [each for each in alarms if "OKActions" in each]
+    assert len(notifying) == 6
+    for alarm in notifying:
+        assert alarm["AlarmActions"][1:] == [
+            {"Fn::If": ["HasTeamTopic", own, nothing]},
+            {"Fn::If": ["IsTeamSearch", PAGES, nothing]},
+        ]
+    assert template["Conditions"]["HasTeamTopic"] == {"Condition": "IsTeamSearch"}, "the product offers no sales"
+    (topic,) = of_type(template, "AWS::SNS::Topic")
+    assert {"Key": "stage", "Value": "lab"} in topic["Properties"]["Tags"]
+    assert "seatrial doctor " in json.dumps(alarms[0]["AlarmDescription"])

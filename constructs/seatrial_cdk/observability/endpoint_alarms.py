@@ -67,10 +67,13 @@ ROLLBACK_ALARMS = ROLLBACK_ALARMS_OFF.partition("=")[0]
 """The context by which a deployment goes without rollback by alarms."""
 
 
-def topic_name(environment: str, audience: Audience = EVERYONE) -> str:
+def topic_name(environment: str, audience: Audience = EVERYONE, *, is_plain: bool = False) -> str:
     """Return the name of the topic that is made for an environment's alarms, or for those of a team or an endpoint.
 
     No underscore is in the name of an endpoint or of a product's team, so none of the three is another's.
+
+    Args:
+        is_plain: The name is that of a parameter, whose values have letters and digits alone.
     """
     kind, name = audience
     if kind == "endpoint":
@@ -78,7 +81,7 @@ def topic_name(environment: str, audience: Audience = EVERYONE) -> str:
     if kind == "team":
         # A tag may have signs that a topic may not.
         plain = re.sub("[^A-Za-z0-9]+", "-", name)[:LONGEST_TEAM]
-        name = name if plain == name else f"{plain}-{sha256(name.encode()).hexdigest()[:6]}"
+        name = name if plain == name or is_plain else f"{plain}-{sha256(name.encode()).hexdigest()[:6]}"
         return f"seatrial-{environment}-{name}-alarms"
     return f"seatrial-{environment}-alarms"
 
