@@ -19,7 +19,7 @@ from seatrial_base.findings import Finding, Place
 from seatrial_base.frozen_model import FrozenModel, model_field
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from seatrial.specs.endpoint import EndpointSpec
     from seatrial.specs.relations import Fields, Rule
@@ -446,6 +446,31 @@ def _schedule(document: Document) -> Iterator[Finding]:
     if (rate := rate_minutes(expression)) is not None and rate < minutes:
         message = f"{expression} is due again before its window of {minutes} minutes ends"
         yield document.problem(("trial_schedule",), "SEA123", message, f"set trial_window_minutes to at most {rate}")
+
+
+def unknown_names(
+    environment: EnvironmentSpec, document: Document, *, teams: Collection[str] | None, endpoints: Collection[str]
+) -> Iterator[Finding]:
+    """Yield teams and endpoints that `alarms.notify` and budgets name and that are not there: nobody is notified.
+
+    Args:
+        teams: Every team of the environment; `None` where a product is offered to any.
+        endpoints: The name of every endpoint's spec.
+    """
+    listed = [
+        (("alarms", "notify", index, kind, place), name, known)
+        for index, entry in enumerate(environment.alarms.notify)
+        for kind, names, known in (("teams", entry.teams, teams), ("endpoints", entry.endpoints, endpoints))
+        for place, name in enumerate(names)
+    ]
+    budgets = environment.observability.team_budgets_usd_per_month
+    named: list[tuple[FieldPath, str, Collection[str] | None]] = [*listed]
+    named += [(("observability", "team_budgets_usd_per_month", team), team, teams) for team in budgets]
+    for path, name, known in named:
+        if known is not None and name not in known:
+            what = "endpoint" if "endpoints" in path else "team"
+            hint = f"known: {', '.join(sorted(known)) or 'none'}"
+            yield document.problem(path, "SEA664", f"{environment.name} has no {what} {name}", hint)
 
 
 def region_problems(environment: EnvironmentSpec, document: Document) -> Iterator[Finding]:
