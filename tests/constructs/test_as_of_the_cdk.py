@@ -82,7 +82,7 @@ def test_connections_open_the_security_group_of_the_containers(template: Templat
     assert [rule["CidrIp"] for rule in group["Properties"]["SecurityGroupIngress"]] == ["10.1.0.0/16"]
 
 
-def test_a_given_role_gets_the_rights_and_an_immutable_one_a_warning(stack: Stack, template: Template) -> None:
+def test_a_given_role_gets_the_rights_of_a_new_one(template: Template) -> None:
     (policy,) = template.find_resources("AWS::IAM::Policy").values()
     allowed = {
         action
@@ -90,10 +90,6 @@ def test_a_given_role_gets_the_rights_and_an_immutable_one_a_warning(stack: Stac
         for action in ([each["Action"]] if isinstance(each["Action"], str) else each["Action"])
     }
     assert {"ecr:BatchGetImage", "logs:PutLogEvents", "sagemaker:DescribeInferenceComponent"} <= allowed
-    warnings = Annotations.from_stack(stack).find_warning("*", Match.string_like_regexp("SEA682"))
-    assert [each.id for each in warnings] == ["/S/Endpoint"]
-    assert "InstanceRole is imported as immutable" in str(warnings[0].entry.data)
-    assert "logs:PutLogEvents" in str(warnings[0].entry.data)
 
 
 def test_an_endpoint_without_a_vpc_has_no_connections() -> None:

@@ -305,7 +305,8 @@ def test_prod_stays_as_deployed_until_its_plan_is_promoted_from_the_trial_in_dev
 ) -> None:
     environment = team.work / "environments" / "prod.yaml"
     text = environment.read_text(encoding="utf-8")
-    environment.write_text(text.replace("source: dev", "source: dev\n  required: true\n  accept_simulated: true"), encoding="utf-8")
+    required = "source: dev\n  required: true\n  accept_simulated: true"
+    environment.write_text(text.replace("source: dev", required), encoding="utf-8")
     shown = team.run("seatrial", "keys", "-e", "dev", "--write", cloud=clouds["dev"])
     assert (shown.exit_code, "environments/prod.yaml: added" in shown.output) == (0, True), shown.output
     waiting = team.run("cdk", "ls", "--context", "environment=prod", "--no-notices", cloud=clouds["prod"])

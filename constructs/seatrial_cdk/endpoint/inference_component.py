@@ -17,9 +17,9 @@ from seatrial_cdk.endpoint.execution_role import (
     ModelSources,
     RoleOptions,
     allow_reading_alarms,
-    execution_role,
     read_object,
     repository_of,
+    serving_role,
 )
 from seatrial_cdk.endpoint.serving_container import ServingArtifact, ServingContainer, container_definition
 from seatrial_cdk.endpoint.variant_instances import (
@@ -129,7 +129,9 @@ def define_model(
         kms_key_arn=weights_key.key_arn if weights_key else None,
         described=container.described,
     )
-    role = execution_role(scope, "ModelRole", role, name=name, sources=sources, network=network, options=role_options)
+    role, before = serving_role(
+        scope, "ModelRole", role, name=name, sources=sources, network=network, options=role_options
+    )
     model = sagemaker.CfnModel(
         scope,
         "Model",
@@ -143,7 +145,7 @@ def define_model(
         if network.subnet_ids
         else None,
     )
-    model.node.add_dependency(role)
+    model.node.add_dependency(before)
     return model, role
 
 

@@ -23,7 +23,7 @@ from seatrial_cdk.endpoint.endpoint_interface import (
     allow_reading_alias,
     generations_of,
 )
-from seatrial_cdk.endpoint.execution_role import NO_OPTIONS, RoleOptions, allow_reading_alarms, execution_role
+from seatrial_cdk.endpoint.execution_role import NO_OPTIONS, RoleOptions, allow_reading_alarms, serving_role
 from seatrial_cdk.endpoint.inference_component import (
     ComponentCopies,
     component_update,
@@ -258,7 +258,7 @@ class LlmEndpoint(ComponentEndpoint, SpecEndpoint):
         self.instances, self.copies, self.weights_key = instances, copies, weights_key
         self.role_options = role_options
         self.siblings = ()
-        self.instance_role = execution_role(
+        self.instance_role, ready = serving_role(
             self,
             "InstanceRole",
             instance_role,
@@ -291,7 +291,7 @@ class LlmEndpoint(ComponentEndpoint, SpecEndpoint):
             else None,
         )
         # A reference names the role alone; SageMaker uses its policies from the first instance on.
-        self.config.node.add_dependency(self.instance_role)
+        self.config.node.add_dependency(ready)
         self.endpoint_config_name = self.config.attr_endpoint_config_name
         # The desired count is retained with the others, and not excluded: it belongs to managed instance scaling, which
         # the plan's count would cut back under load. A count outside new bounds is for managed scaling to correct.

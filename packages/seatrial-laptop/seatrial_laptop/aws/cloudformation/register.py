@@ -31,10 +31,12 @@ from seatrial_laptop.aws.cloudformation.property_checks import property_problem
 from seatrial_laptop.aws.cloudformation.resource_types import (
     BUCKET,
     BUDGET,
+    CHANNELS,
     ROLE,
     autoscaling_types,
     bucket_type,
     budget_type,
+    channel_type,
     role_type,
     sagemaker_types,
     service_catalog_types,
@@ -82,6 +84,7 @@ def register_types(cloud: Cloud, scaling: Scaling, catalog: Catalog) -> None:
     types.update(service_catalog_types(catalog))
     types[BUCKET] = bucket_type(types[BUCKET])
     types[BUDGET] = budget_type()
+    types.update(dict.fromkeys(CHANNELS, channel_type()))
     types[ROLE] = role_type(types[ROLE])
     guard_resources(cloud)
     replace_by_schema()
