@@ -33,3 +33,27 @@ def policy_findings(paths: Iterable[Path], region: str = "us-east-1") -> list[st
     found = [each for group in groups for each in check_templates(group.templates, group.region)]
     of_policies = (each for each in found if each.rule.startswith(POLICIES))
     return [f"{each}" for each in of_policies if (each.place.file.rpartition("/")[2], each.rule) not in EXCEPTIONS]
+
+
+def broken_rails(template: object, rules: str) -> dict[str, set[str]]:
+    """Return the rules of a Guard rule set that a template fails, each with its messages, as cfn-guard says."""
+    # The binding's own report can't be read where a property is missing: it mixes a piece of the template in.
+    report = json.loads(run_checks_rs(json.dumps(template), rules, True))  # noqa: FBT003 (its signature)
+    broken: dict[str, set[str]] = {}
+    for rule in report["children"]:
+        check = rule["container"].get("RuleCheck", {})
+        if check.get("status") == "FAIL":
+            broken[check["name"]] = set(_failed_messages(rule))
+    assert (report["container"]["FileCheck"]["status"] == "FAIL") == bool(broken)
+    return broken
+
+
+def _failed_messages(node: Any) -> Iterator[str]:  # noqa: ANN401 (JSON of cfn-guard)
+    if isinstance(node, dict):
+        if node.get("status") == "FAIL" and node.get("custom_message"):
+            yield node["custom_message"]
+        for each in node.values():
+            yield from _failed_messages(each)
+    elif isinstance(node, list):
+        for each in node:
+            yield from _failed_messages(each)

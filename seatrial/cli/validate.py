@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    from seatrial.specs.load import LoadedSpec
+
 
 def validate_command(
     specs: SpecFiles,
@@ -34,6 +36,7 @@ def validate_command(
     Where no environment has a file, one with default values is used, as for `seatrial plan`.
     """
     from seatrial.deployment.guests import absent_specs
+    from seatrial.locks.guard_rails import waiver_findings
     from seatrial.operations.preflight import ended_reservations
     from seatrial.planner.resolve import unplannable
     from seatrial.specs.load import environment_names, load_spec
@@ -42,7 +45,7 @@ def validate_command(
     with problems_in(output_format, "validate") as notes:
         problems: list[Finding] = []
         warnings: dict[str, None] = {}
-        files = spec_files(specs)
+        files, now = spec_files(specs), datetime.now(UTC)
         for spec in files:
             folder = environments_folder(environments, spec)
             region = None if environments else default_region(None)
@@ -61,7 +64,8 @@ def validate_command(
                     problems += (*absent_specs(loaded), *refused)
                     warnings |= {f"{spec.as_posix()}: warning: {text}": None for text in warned}
                     notes.extend(replace(each, severity="note") for each in router_findings(loaded))
-                    for ending in ended_reservations(loaded, datetime.now(UTC)):
+                    waivers = (*waiver_findings(loaded, now.date()), *_unmatched_waivers(spec, loaded))
+                    for ending in (*waivers, *ended_reservations(loaded, now)):
                         (problems if ending.severity == "error" else notes).append(ending)
         warnings |= dict.fromkeys(_orphans(files))
         if output_format == "text":
@@ -72,6 +76,15 @@ def validate_command(
             raise SpecError(dict.fromkeys(problems))
         for spec in files:
             typer.echo(f"{spec.as_posix()}: valid", err=output_format != "text")
+
+
+def _unmatched_waivers(spec: Path, loaded: LoadedSpec) -> Iterator[Finding]:
+    """Yield waivers of an environment for whose pattern there is no endpoint beside a spec, and no product."""
+    from seatrial.deployment.product import product_files
+    from seatrial.specs.environment import unmatched_waivers
+
+    files = (*spec.parent.glob("*.yaml"), *product_files(spec.parent.parent / "products"))
+    yield from unmatched_waivers(loaded.environment, loaded.place, [file.stem for file in files])
 
 
 def _orphans(specs: Sequence[Path]) -> Iterator[str]:
