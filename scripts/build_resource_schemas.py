@@ -46,6 +46,7 @@ TYPES = (
     "AWS::ApplicationAutoScaling::ScalingPolicy",
     "AWS::Budgets::Budget",
     "AWS::CloudFormation::CustomResource",
+    "AWS::CloudFormation::GuardHook",
     "AWS::CloudWatch::Alarm",
     "AWS::CloudWatch::CompositeAlarm",
     "AWS::CloudWatch::Dashboard",

@@ -1,14 +1,17 @@
-"""What the rules of IAM policies find in templates that we make, without the exceptions that have a reason."""
+"""What rules of IAM policies and of guard rails find in templates, without the exceptions that have a reason."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+from typing import TYPE_CHECKING, Any
+
+from cfn_guard_rs.cfn_guard_rs import run_checks_rs  # type: ignore[import-untyped]  # no type information published
 
 from seatrial_lint.cloudformation.template import read_templates
 from seatrial_lint.template_rules.check import check_templates
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
 POLICIES = ("SEA78", "SEA79")

@@ -137,19 +137,22 @@ class GuardRailHook(Construct):
             ),
             inline_policies={"Read": iam.PolicyDocument(statements=[reads, lists])},
         )
-        filters = cloudformation.CfnGuardHook.TargetFiltersProperty
-        self.hook = cloudformation.CfnGuardHook(
+        hook = cloudformation.CfnGuardHook
+        targets = [
+            hook.HookTargetProperty(target_name=kind, action=action, invocation_point="PRE_PROVISION")
+            for kind in JUDGED
+            for action in ("CREATE", "UPDATE")
+        ]
+        self.hook = hook(
             self,
             "Resource",
             alias=f"Seatrial::GuardRails::Of{environment.name.capitalize()}",
             execution_role=self.role.role_arn,
             failure_mode="FAIL" if enforcement is not None and enforcement.mode == "fail" else "WARN",
             hook_status="ENABLED",
-            rule_location=cloudformation.CfnGuardHook.S3LocationProperty(uri=rules.s3_object_url),
+            rule_location=hook.S3LocationProperty(uri=rules.s3_object_url),
             target_operations=["RESOURCE", "CLOUD_CONTROL"],
-            target_filters=filters(
-                target_names=[*JUDGED], actions=["CREATE", "UPDATE"], invocation_points=["PRE_PROVISION"]
-            ),
+            target_filters=hook.TargetFiltersProperty(targets=targets),
         )
 
 

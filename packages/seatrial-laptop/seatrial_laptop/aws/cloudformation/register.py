@@ -31,10 +31,12 @@ from seatrial_laptop.aws.cloudformation.property_checks import property_problem
 from seatrial_laptop.aws.cloudformation.resource_types import (
     BUCKET,
     BUDGET,
+    HOOK,
     ROLE,
     autoscaling_types,
     bucket_type,
     budget_type,
+    hook_type,
     role_type,
     sagemaker_types,
     service_catalog_types,
@@ -81,6 +83,7 @@ def register_types(cloud: Cloud, scaling: Scaling, catalog: Catalog) -> None:
     types.update(service_catalog_types(catalog))
     types[BUCKET] = bucket_type(types[BUCKET])
     types[BUDGET] = budget_type()
+    types[HOOK] = hook_type()
     types[ROLE] = role_type(types[ROLE])
     guard_resources(cloud)
     replace_by_schema()
