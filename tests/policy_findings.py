@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
-
-from cfn_guard_rs.cfn_guard_rs import run_checks_rs  # type: ignore[import-untyped]  # no type information published
 
 from seatrial_lint.cloudformation.template import read_templates
 from seatrial_lint.template_rules.check import check_templates
@@ -14,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
+HAS_GUARD = find_spec("cfn_guard_rs") is not None
+"""cfn-guard-rs has wheels for Python 3.11 and 3.12 on Linux."""
 POLICIES = ("SEA78", "SEA79")
 EXCEPTIONS = {
     (
@@ -40,23 +41,22 @@ def policy_findings(paths: Iterable[Path], region: str = "us-east-1") -> list[st
 
 def broken_rails(template: object, rules: str) -> dict[str, set[str]]:
     """Return the rules of a Guard rule set that a template fails, each with its messages, as cfn-guard says."""
+    from cfn_guard_rs.cfn_guard_rs import run_checks_rs  # type: ignore[import-untyped]  # noqa: PLC0415
+
     # The binding's own report can't be read where a property is missing: it mixes a piece of the template in.
     report = json.loads(run_checks_rs(json.dumps(template), rules, True))  # noqa: FBT003 (its signature)
     broken: dict[str, set[str]] = {}
     for rule in report["children"]:
         check = rule["container"].get("RuleCheck", {})
         if check.get("status") == "FAIL":
-            broken[check["name"]] = set(_failed_messages(rule))
+            broken[check["name"]] = set(_messages(rule))
     assert (report["container"]["FileCheck"]["status"] == "FAIL") == bool(broken)
     return broken
 
 
-def _failed_messages(node: Any) -> Iterator[str]:  # noqa: ANN401 (JSON of cfn-guard)
-    if isinstance(node, dict):
-        if node.get("status") == "FAIL" and node.get("custom_message"):
-            yield node["custom_message"]
-        for each in node.values():
-            yield from _failed_messages(each)
-    elif isinstance(node, list):
-        for each in node:
-            yield from _failed_messages(each)
+def _messages(node: Any) -> Iterator[str]:  # noqa: ANN401 (JSON of cfn-guard, which leaves out what passes)
+    if isinstance(node, str) and node.startswith("SEA"):
+        yield node
+    elif isinstance(node, dict | list):
+        for each in node.values() if isinstance(node, dict) else node:
+            yield from _messages(each)

@@ -98,7 +98,7 @@ OPTIONS: Final[dict[str, dict[str, Change]]] = {
             guard_rails__enforcement={"mode": "fail", "scope": "account"},
             guard_rails__licences=["mit"],
             guard_rails__waivers=[
-                {"rail": "licences", "endpoint": "*", "reason": "a trial", "approver": "platform", "expires": "2030-01-31"}
+                {"rail": "licences", "endpoint": "*", "reason": "r", "approver": "platform", "expires": "2030-01-31"}
             ],
         ),
     },

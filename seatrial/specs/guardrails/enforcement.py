@@ -130,19 +130,19 @@ def _waivers(environment: EnvironmentSpec, rail: str, written: Sequence[str]) ->
     waived = [each.endpoint for each in environment.guard_rails.waivers if each.rail == rail]
     if not waived:
         return [f"rule {rail} {{", *written, "}"]
-    named = f"({'|'.join(map(_pattern, waived))})"
-    stack, endpoint = f"{rail}_waived_stack", f"{rail}_waived_endpoint"
+    named = f"({'|'.join(_pattern(each, '[A-Za-z0-9-]') for each in waived)})"
+    stack, endpoint = f"{rail}_stack", f"{rail}_waived"
     of_product = f"[ Properties.Tags !exists or Properties.Tags[ Key == '{PRODUCT_TAG}' Value == /^{named}$/ ] empty ]"
     judged = "this[ keys == 'HookContext' ][ keys == 'StackId' ]"
     there = rf"[ this == /:stack\/seatrial-{environment.name}-{named}\/.*$/ ]"
     endpoints = f"Resources.*[ Type == '{_ENDPOINT}' Properties.EndpointName == /^{environment.name}-{named}$/ ]"
-    lines = [f"let {stack} = {judged}{there}", f"let {endpoint} = {endpoints}"]
+    lines = [f"let {stack} = {judged}", f"let {endpoint} = {endpoints}"]
     for kind in _TAGGED:
         variable = _VARIABLES[kind]
         lines.append(f"let {rail}_{variable} = %{variable}{of_product}")
         written = [line.replace(f"%{variable} ", f"%{rail}_{variable} ") for line in written]
         written = [line.replace(f"%{variable}.", f"%{rail}_{variable}.") for line in written]
-    return [*lines, f"rule {rail} when %{stack} empty %{endpoint} empty {{", *written, "}"]
+    return [*lines, f"rule {rail} when %{stack}{there} empty %{endpoint} empty {{", *written, "}"]
 
 
 def _message(environment: EnvironmentSpec, rail: str, what: str, mend: str) -> str:
