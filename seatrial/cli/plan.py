@@ -206,7 +206,7 @@ def _show_waivers(one: _Made) -> None:
     if ended := [each for each in findings if each.severity == "error"]:
         raise SpecError(ended)
     for each in findings:
-        typer.echo(f"note: {each}", err=True)
+        typer.echo(f"{each}", err=True)
 
 
 def _show(made: Sequence[_Made], output_format: Format, sections: Sequence[Section], *, many: bool) -> None:

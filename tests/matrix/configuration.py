@@ -197,8 +197,8 @@ def faults(folder: Path, assembly: Path, configuration: Configuration, *, is_lin
         found = lint(text, regions=["us-east-1"]) if is_linted else ()
         yield from (f"{file.name}: {each}" for each in found if each.rule.id not in LINT_EXCEPTIONS)
         template = json.loads(text)
-        for rail, messages in (broken_rails(template, rules) if HAS_GUARD else {}).items():
-            yield f"{file.name}: {rail}: {sorted(messages)}"
+        broken = broken_rails(template, rules) if HAS_GUARD else {}
+        yield from (f"{file.name}: {rail}: {sorted(messages)}" for rail, messages in broken.items())
         if len(text) > MOST_TEMPLATE_BYTES or len(template["Resources"]) > MOST_RESOURCES:
             yield f"{file.name}: {len(text)} bytes, {len(template['Resources'])} resources"
         for name, resource in template["Resources"].items():

@@ -64,7 +64,7 @@ def check_freshness(loaded: Sequence[LoadedSpec], output_format: Format, command
         ]
     }
     judgement = Judgement(command=command, findings=problems, facts=facts)
-    lines = [*map(_state_line, states), *(f"{each.severity}: {each}" for each in waivers)]
+    lines = [*map(_state_line, states), *map(str, waivers)]
     show_judgement(judgement, output_format, {"text": lambda: lines_text(lines)})
     if any(each.severity == "error" for each in waivers) or any(
         state.state not in {"fresh", "awaiting promotion"} for state in states

@@ -81,7 +81,7 @@ class Waiver(FrozenModel):
     approver: Annotated[str, StringConstraints(pattern=shapes.OWNER, max_length=128)] = Field(
         description="Who answers for it: a person or a team."
     )
-    expires: date = Field(description="Last day on which it holds, in UTC, as `2027-03-31`.")
+    expires: date = Field(description='Last day on which it holds, in UTC, in quotes, as `"2027-03-31"`.')
 
 
 class Enforcement(FrozenModel):
