@@ -20,7 +20,7 @@ from seatrial.cli.drift import drift_command
 from seatrial.cli.images import images
 from seatrial.cli.init import init_command
 from seatrial.cli.jobs import jobs
-from seatrial.cli.keys import keys_command
+from seatrial.cli.keys import guard_rails_command, keys_command
 from seatrial.cli.local import demo_command, local
 from seatrial.cli.mcp import mcp_command
 from seatrial.cli.migrate import migrate_command
@@ -84,6 +84,7 @@ _COMMANDS: dict[str, dict[Callable[..., None] | typer.Typer, str]] = {
         diff_command: "Show what an update does and what users notice.",
         promote_command: "Take a tried plan to the next environment.",
         keys_command: "Read the key that signs an environment's trials.",
+        guard_rails_command: "Print guard rails for cfn-guard, a hook or IAM.",
         products: "Standard endpoints that product teams launch.",
         jobs: "Jobs that make weights, or recommend a deployment.",
     },

@@ -32,11 +32,13 @@ from seatrial_laptop.aws.cloudformation.resource_types import (
     BUCKET,
     BUDGET,
     CHANNELS,
+    HOOK,
     ROLE,
     autoscaling_types,
     bucket_type,
     budget_type,
     channel_type,
+    hook_type,
     role_type,
     sagemaker_types,
     service_catalog_types,
@@ -85,6 +87,7 @@ def register_types(cloud: Cloud, scaling: Scaling, catalog: Catalog) -> None:
     types[BUCKET] = bucket_type(types[BUCKET])
     types[BUDGET] = budget_type()
     types.update(dict.fromkeys(CHANNELS, channel_type()))
+    types[HOOK] = hook_type()
     types[ROLE] = role_type(types[ROLE])
     guard_resources(cloud)
     replace_by_schema()
