@@ -21,6 +21,8 @@ Template = dict[str, dict[str, dict[str, "JsonValue"]]]
 INSTANCES, CONTAINERS = "Instances of an endpoint", "Containers of a model"
 FUNCTION, WORKFLOW = "Function of the trial service", "Workflow of the trial service"
 SCHEDULES = "Role of the scheduled trials"
+CHATS = "Channels of AWS Chatbot"
+HOOK = "Role of the hook that judges by guard rails"
 DEPLOY, READ = "Deploy role of the workflows", "Read role of the workflows"
 LAUNCH, BOUNDARY = "Launch role of products", "Most that a role of a product may do"
 RESULTS, KEY, TOPIC = "Bucket of the results", "Key of the results", "Topic of the alarms"
@@ -32,6 +34,8 @@ BEGINNINGS: Mapping[str, str] = {
     "Trials of the endpoints of": FUNCTION,
     "Workflow of": WORKFLOW,
     "Schedules of trials of": SCHEDULES,
+    "Channels of AWS Chatbot of": CHATS,
+    "Reads the guard rails of": HOOK,
     "Deploys the endpoints of": DEPLOY,
     "Reads the endpoints and trials of": READ,
     "Makes the resources of products": LAUNCH,
@@ -67,6 +71,8 @@ READS: Mapping[str, str] = {
 REASONS: Mapping[tuple[str, str], str] = {
     (DEPLOY, "sts:AssumeRole"): "The CDK CLI uploads assets and calls CloudFormation as these roles of its bootstrap.",
     (SCHEDULES, "lambda:InvokeFunction"): "EventBridge Scheduler asks the trial service for a trial.",
+    (HOOK, "s3:GetObject"): "CloudFormation reads the rules, and nothing else there.",
+    (HOOK, "s3:ListBucket"): "A Guard hook asks for it (AWS CloudFormation Hooks User Guide, execution role).",
     **{(role, action): reason for role in (DEPLOY, READ) for action, reason in READS.items()},
     (INSTANCES, "logs:CreateLogGroup"): WRITES_LOGS,
     (CONTAINERS, "logs:CreateLogGroup"): WRITES_LOGS,
@@ -112,6 +118,7 @@ REASONS: Mapping[tuple[str, str], str] = {
     (FUNCTION, "cloudformation:DescribeStacks"): "The state of a deployment tells whether a trial is still asked for.",
     (FUNCTION, "events:PutEvents"): "A finished trial is an event; source and type are fixed.",
     (FUNCTION, "cloudwatch:DescribeAlarms"): "A trial of what serves users stops when an alarm is raised.",
+    (FUNCTION, "sns:Publish"): "Findings of scheduled trials go to the topics of the alarms.",
     (FUNCTION, "logs:DeleteLogGroup"): "Log groups of candidates are deleted, and those of endpoints expire.",
     (FUNCTION, "ssm:GetParameter"): "The alias of an endpoint tells which generation clients use.",
     (FUNCTION, "ec2:CreateNetworkInterface"): "The function joins the network of the environment.",
@@ -130,8 +137,16 @@ REASONS: Mapping[tuple[str, str], str] = {
         "kms:CancelKeyDeletion",
     ): "IAM of the account decides who administers the key that signs results, not who signs.",
     (KEY, "kms:Sign"): "The function of trials alone signs results, by this policy: no policy of a role can allow it.",
-    (KEY, "kms:Decrypt"): "CloudWatch publishes alarms to the encrypted topic.",
-    (TOPIC, "sns:Publish"): "Alarms of the account publish; connections without TLS are refused.",
+    (KEY, "kms:Decrypt"): "CloudWatch publishes alarms to the encrypted topics, and AWS Budgets where there is one.",
+    (
+        CHATS,
+        "cloudwatch:DescribeAlarms",
+    ): "A channel shows the alarm that it is notified of; its guardrail reads alone.",
+    (CHATS, "cloudwatch:GetMetricData"): "A channel shows the graph of an alarm.",
+    (
+        TOPIC,
+        "sns:Publish",
+    ): "Alarms of the account publish, and AWS Budgets where there is one; connections without TLS are refused.",
     (JOBS, "logs:CreateLogStream"): "The function writes its log.",
     (JOBS, "sagemaker:CreateOptimizationJob"): "Jobs are created with the tag of the environment.",
     (JOBS, "sagemaker:AddTags"): "Jobs are created with the tag of the environment.",

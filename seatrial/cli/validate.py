@@ -19,6 +19,8 @@ from seatrial_lint.cli.run import FindingsFormat, problems_in
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from seatrial.specs.load import LoadedSpec
+
 
 def validate_command(
     specs: SpecFiles,
@@ -34,6 +36,7 @@ def validate_command(
     Where no environment has a file, one with default values is used, as for `seatrial plan`.
     """
     from seatrial.deployment.guests import absent_specs
+    from seatrial.locks.guard_rails import waiver_findings
     from seatrial.operations.preflight import ended_reservations
     from seatrial.planner.resolve import unplannable
     from seatrial.repository.upgrade import environment_problems
@@ -43,7 +46,8 @@ def validate_command(
     with problems_in(output_format, "validate") as notes:
         problems: list[Finding] = []
         warnings: dict[str, None] = {}
-        files, seen = spec_files(specs), dict[Path, None]()
+        judged: list[LoadedSpec] = []
+        files, seen, now = spec_files(specs), dict[Path, None](), datetime.now(UTC)
         for spec in files:
             folder = environments_folder(environments, spec)
             region = None if environments else default_region(None)
@@ -59,14 +63,17 @@ def validate_command(
                     problems += error.problems
                 else:
                     show_defaults(loaded)
+                    judged.append(loaded)
                     refused, warned = unplannable(loaded)
                     problems += (*absent_specs(loaded), *refused)
                     warnings |= {f"{spec.as_posix()}: warning: {text}": None for text in warned}
                     notes.extend(replace(each, severity="note") for each in router_findings(loaded))
-                    for ending in ended_reservations(loaded, datetime.now(UTC)):
+                    waivers = (*waiver_findings(loaded, now.date()), *_unmatched_waivers(spec, loaded))
+                    for ending in (*waivers, *ended_reservations(loaded, now)):
                         (problems if ending.severity == "error" else notes).append(ending)
         problems += (problem for folder in seen for problem in environment_problems(folder))
         warnings |= dict.fromkeys(_orphans(files))
+        notes.extend(_unknown_names(files, judged))
         if output_format == "text":
             typer.echo("".join(f"{text}\n" for text in warnings), nl=False, err=True)
         else:
@@ -75,6 +82,38 @@ def validate_command(
             raise SpecError(dict.fromkeys(problems))
         for spec in files:
             typer.echo(f"{spec.as_posix()}: valid", err=output_format != "text")
+
+
+def _unknown_names(specs: Sequence[Path], judged: Sequence[LoadedSpec]) -> Iterator[Finding]:
+    """Yield what environments name and neither specs nor products have, where every spec of the folder was read."""
+    from seatrial.specs.environment import unknown_names
+    from seatrial.specs.yaml_source import read_source
+    from seatrial_base.tags import TEAM_TAG
+
+    folders = {spec.parent for spec in specs}
+    if len(folders) != 1 or {*specs} != {*next(iter(folders)).glob("*.yaml")}:
+        return
+    parameters = [
+        read_source(file).data.get("parameters")
+        for file in sorted((next(iter(folders)).parent / "products").glob("*.yaml"))
+    ]
+    offered = [each.get("teams") if isinstance(each, dict) else None for each in parameters]
+    names = {spec.stem for spec in specs}
+    for environment in dict.fromkeys(each.environment.name for each in judged):
+        here = [each for each in judged if each.environment.name == environment]
+        teams = {team for each in here if (team := {**each.environment.tags, **each.endpoint.tags}.get(TEAM_TAG))}
+        teams |= {f"{team}" for each in offered if isinstance(each, list) for team in each}
+        known = teams if all(isinstance(each, list) for each in offered) else None
+        yield from unknown_names(here[0].environment, here[0].place, teams=known, endpoints=names)
+
+
+def _unmatched_waivers(spec: Path, loaded: LoadedSpec) -> Iterator[Finding]:
+    """Yield waivers of an environment for whose pattern there is no endpoint beside a spec, and no product."""
+    from seatrial.deployment.product import product_files
+    from seatrial.specs.environment import unmatched_waivers
+
+    files = (*spec.parent.glob("*.yaml"), *product_files(spec.parent.parent / "products"))
+    yield from unmatched_waivers(loaded.environment, loaded.place, [file.stem for file in files])
 
 
 def _orphans(specs: Sequence[Path]) -> Iterator[str]:

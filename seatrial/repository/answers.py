@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from urllib.parse import urlsplit
 
 from seatrial.specs import shapes
+from seatrial.specs.environment import partition_of
 from seatrial.specs.pipeline import account_problems
 from seatrial_base.errors import SpecError
 from seatrial_base.findings import Finding, Place
@@ -26,7 +27,6 @@ Approval = Literal["manual", "none"]
 EXAMPLE_ACCOUNTS: Final = {"dev": "111111111111", "prod": "222222222222"}
 """The environments of a team that names none; AWS's documentation uses such accounts."""
 EXAMPLE_HOST_OWNER: Final = "example"
-_PARTITIONS: Final = {"cn": "aws-cn", "us-gov": "aws-us-gov"}
 _OWNER: Final = re.compile(r"@[A-Za-z0-9._/-]+|[^@\s]+@[^@\s]+")
 # What a value of an address may be that no file holds: `${TOKEN}`, which pip reads from the environment.
 VARIABLE: Final = re.compile(r"\$\{([A-Z][A-Z0-9_]*)\}")
@@ -67,7 +67,7 @@ class TargetEnvironment:
     @property
     def partition(self) -> str:
         """The partition of AWS that its Region belongs to."""
-        return next((name for start, name in _PARTITIONS.items() if self.region.startswith(f"{start}-")), "aws")
+        return partition_of(self.region)
 
 
 @dataclass(frozen=True, slots=True)

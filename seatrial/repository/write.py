@@ -68,7 +68,7 @@ ACTIONS: Final = {
 _FOLDERS: Final[dict[Ci, tuple[str, ...]]] = {
     "github": ("common", "oidc", "github"),
     "gitlab": ("common", "oidc", "gitlab"),
-    "codepipeline": ("common", "codepipeline"),
+    "codepipeline": ("common", "oidc", "codepipeline"),
     "none": ("common",),
 }
 _CODEOWNERS: Final[dict[Ci, str]] = {"github": ".github/CODEOWNERS"}
@@ -290,7 +290,9 @@ def _trust(answers: Answers) -> dict[str, str]:
         "subject_help": "Beginning of the claim sub of the tokens; names of newer repositories have numbers in it",
         "deploy_subject": "${Subject}:environment:${Environment}",
         "read_subject": "${Subject}:ref:refs/heads/main",
-        "protected": "`make check-environments` finds nothing",
+        "protected": "the pipeline is deployed (`make pipeline`)"
+        if answers.ci == "codepipeline"
+        else "`make check-environments` finds nothing",
     }
 
 

@@ -114,7 +114,7 @@ def parse_source(text: str, name: str) -> YamlSource:
     except yaml.YAMLError as error:
         return _broken_yaml(name, text, error)
     if not isinstance(root, yaml.MappingNode):
-        return _broken(name, "SEA102", "the file is not a mapping of fields", "begin with `name: …`")
+        return _broken(name, "SEA102", "the file is not a mapping of fields", "write its fields, as `field: value`")
     if _is_too_large(root):
         return _broken(name, "SEA102", *_TOO_LARGE)
     # The others walk the whole tree, which has no end where an alias refers to its own parent.

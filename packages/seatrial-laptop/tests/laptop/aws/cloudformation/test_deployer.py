@@ -204,3 +204,13 @@ def test_late_tags_let_a_launch_succeed_and_its_rollback_be_repeated(
         stacks.append(str(client.describe_stacks(StackName=stack)["Stacks"][0]["StackId"]))
     control(tags_late_s=0.0)
     assert [ended(laptop, stack, client.delete_stack) for stack in stacks] == ["DELETE_COMPLETE"] * 2
+
+
+def test_a_stack_names_the_change_set_that_it_was_made_with(laptop: Laptop) -> None:
+    stack, client = laptop.name("named"), laptop.cloudformation
+    body = template(f"/named/{stack}")
+    made = client.create_change_set(StackName=stack, ChangeSetName="run-7", ChangeSetType="CREATE", TemplateBody=body)
+    client.get_waiter("change_set_create_complete").wait(ChangeSetName=made["Id"], WaiterConfig={"Delay": 0.05})
+    assert "ChangeSetId" not in client.describe_stacks(StackName=stack)["Stacks"][0]
+    assert ended(laptop, stack, client.execute_change_set, ChangeSetName=made["Id"]) == "CREATE_COMPLETE"
+    assert client.describe_stacks(StackName=stack)["Stacks"][0]["ChangeSetId"] == made["Id"]
