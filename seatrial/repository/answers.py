@@ -219,8 +219,10 @@ def targets_of(order: tuple[EnvironmentSpec, ...], environments: Path) -> tuple[
     kept = tuple(environment for environment in order if not environment.is_embedded)
     if problems := list(account_problems(kept, environments)):
         raise SpecError(problems)
+    names = {one.name for one in kept}  # what is promoted from the embedded AWS has no job before it
+    sources = {one.name: one.promotion.source for one in kept if one.promotion.source in names}
     return tuple(
-        TargetEnvironment(one.name, one.account or "", one.region, one.promotion.source, one.promotion.approval)
+        TargetEnvironment(one.name, one.account or "", one.region, sources.get(one.name), one.promotion.approval)
         for one in kept
     )
 

@@ -112,25 +112,28 @@ def environment_problems(environments: Path) -> Iterator[Finding]:
     except SpecError:  # told where the environments are read
         return
     hint = f"seatrial init {folder.as_posix()} --upgrade shows what changes; with --write it is written"
+    names = {environment.name for environment in kept}
     for environment in kept:
         place = (environments / f"{environment.name}.yaml").as_posix()
         if (target := written.get(environment.name)) is None:
             yield Finding("SEA670", Place.at(place), f"no workflow knows {environment.name}", hint)
             continue
-        for field, before, now in _differences(target, environment):
+        for field, before, now in _differences(target, environment, names):
             message = f"the workflows were written for {before}, not {now}"
             yield Finding("SEA670", Place.at(place, field), message, hint)
-    for name in written.keys() - {environment.name for environment in kept}:
+    for name in written.keys() - names:
         where = Place.at((folder / RECORD).as_posix())
         yield Finding("SEA670", where, f"the workflows deploy {name}, which has no file", hint)
 
 
-def _differences(target: TargetEnvironment, environment: EnvironmentSpec) -> Iterator[tuple[str, object, object]]:
+def _differences(
+    target: TargetEnvironment, environment: EnvironmentSpec, names: set[str]
+) -> Iterator[tuple[str, object, object]]:
     promotion = environment.promotion
     pairs = (
         ("account", target.account, environment.account or ""),
         ("region", target.region, environment.region),
-        ("promotion.source", target.source, promotion.source),
+        ("promotion.source", target.source, promotion.source if promotion.source in names else None),
         ("promotion.approval", target.approval, promotion.approval),
     )
     return (pair for pair in pairs if pair[1] != pair[2])

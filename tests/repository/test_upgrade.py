@@ -172,6 +172,22 @@ def test_a_new_environment_is_red_until_the_workflows_know_it(team: Path, comman
     }
     assert "555555555555:role/seatrial-prod-deploy" in str(jobs["deploy-prod"])
     assert "ENVIRONMENTS := dev qa staging prod\n" in (team / "Makefile").read_text(encoding="utf-8")
+    # Two of one source wait for it alone, not for each other's approval; the embedded AWS has no job.
+    edit(environments / "prod.yaml", "source: staging", "source: qa")
+    edit(environments / "dev.yaml", "tags:", "promotion: {source: local}\ntags:")
+    (environments / "local.yaml").write_text(
+        "name: local\naccount: '000000000000'\nregion: us-east-1\n", encoding="utf-8"
+    )
+    assert [one.place.file for one in environment_problems(environments)] == [f"{environments}/prod.yaml"]
+    write_changes(team, planned_changes(team, read_record(team), {}), force=True)
+    jobs = yaml.safe_load((team / ".github/workflows/deploy.yml").read_text(encoding="utf-8"))["jobs"]
+    needs = [(name, job.get("needs")) for name, job in jobs.items()]
+    assert needs == [
+        ("deploy-dev", None),
+        ("deploy-qa", "deploy-dev"),
+        ("deploy-prod", "deploy-qa"),
+        ("deploy-staging", "deploy-qa"),
+    ]
     (environments / "prod.yaml").unlink()
     assert [one.message for one in environment_problems(environments)] == [
         "the workflows deploy prod, which has no file"
