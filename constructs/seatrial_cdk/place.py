@@ -60,8 +60,8 @@ class StackPlace:
         return f"arn:{self.partition}:{service}:{self.region}:{self.account}:{resource}"
 
 
-def stack_environment(spec: EnvironmentSpec | PipelineSpec) -> Environment:
-    """Return where the stacks of an environment, or of a pipeline, are deployed."""
+def stack_environment(spec: EnvironmentSpec | PipelineSpec | StackPlace) -> Environment:
+    """Return where the stacks of an environment or of a pipeline are deployed, or where one is."""
     return Environment(account=spec.account, region=spec.region)
 
 

@@ -80,7 +80,8 @@ def render_plan(
         # judge.
         plain = _options(_rendered(loaded, plan, source, form, None))
         added = {name: text for name, text in _options(rendered).items() if plain.get(name) != text}
-        if problems := list(template_rail_problems(loaded, added, own.as_posix())):
+        unwaived = loaded.environment.model_copy(update={"guard_rails": loaded.rails})
+        if problems := list(template_rail_problems(loaded.endpoint, unwaived, loaded.place, added, own.as_posix())):
             raise RenderError(problems)
     where = f"serving configuration of {loaded.endpoint.name}"
     texts = {**rendered.env, "image": plan.image.value.uri, "weights": source.weights_s3_uri or ""}

@@ -161,7 +161,7 @@ def _vended_endpoints(
         )
         steps = (
             partial(_with_trial, clients=clients, stack_name=tags.get(STACK_TAG, name)),
-            partial(_with_instances, region=place.region, service=clients.endpoints),
+            partial(_with_instances, place.region, clients.endpoints),
         )
         for step in steps:
             try:
@@ -190,7 +190,7 @@ def _with_trial(endpoint: TeamEndpoint, *, clients: DriftClients, stack_name: st
     )
 
 
-def _with_instances(endpoint: TeamEndpoint, *, region: str, service: SageMakerClient) -> TeamEndpoint:
+def _with_instances(region: str, service: SageMakerClient, endpoint: TeamEndpoint) -> TeamEndpoint:
     """Return an endpoint that has no price with the list price of its own instances, where each of them has one.
 
     Raises:

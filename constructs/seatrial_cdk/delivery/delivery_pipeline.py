@@ -24,9 +24,9 @@ LONGEST_BUILD: Final = Duration.hours(36)
 """The longest that CodeBuild lets a build run (AWS CodeBuild user guide, quotas)."""
 PROFILE: Final = """\
 [profile deploy]
-role_arn = {role_arn}
+role_arn = {}
 credential_source = EcsContainer
-region = {region}
+region = {}
 """
 NONE_FAILED: Final = "failed:"
 """A variable between stages has a text, also where nothing failed."""
@@ -90,7 +90,7 @@ class DeliveryPipeline(Construct):
             description=f"Deploys the endpoints of {name}: assumes the role of its account",
         )
         before = self._failed
-        profile = PROFILE.format(role_arn=role_arn, region=environment.region).replace("\n", "\\n")
+        profile = PROFILE.format(role_arn, environment.region).replace("\n", "\\n")
         step = pipelines.CodeBuildStep(
             f"Deploy-{name}",
             input=self._source,

@@ -15,7 +15,7 @@ from constructs import Construct
 from seatrial_base.tags import ENVIRONMENT_TAG
 from seatrial_cdk.endpoint.container_network import ContainerNetwork, connections_of, refuse_parts_of_no_vpc
 from seatrial_cdk.endpoint.variant_instances import VARIANT_NAME
-from seatrial_cdk.place import TOKEN_MARKER, StackPlace
+from seatrial_cdk.place import TOKEN_MARKER, StackPlace, stack_environment
 from seatrial_cdk.policy import acknowledge_wildcards
 from seatrial_cdk.value_checks import check_values, in_unit
 from seatrial_load.client.connection import openai_path
@@ -101,7 +101,7 @@ class ILlmEndpoint(Construct):
     @property
     def env(self) -> Environment:
         """The account and Region of the endpoint, as of each resource of the CDK."""
-        return Environment(account=self.place.account, region=self.place.region)
+        return stack_environment(self.place)
 
     @property
     def endpoint_arn(self) -> str:
