@@ -481,7 +481,7 @@ class _Rails:
             if not (_matches(uri, allowed) or _matches(repository, allowed)):
                 message = f"the image {uri} is not allowed in {environment.name}"
                 yield self._problem(path, self._image_rail, message, self._image_hint(repository))
-        if package is not None and rails.judges_what_is_loaded and rails.models is None:
+        if package is not None and "*" not in allowed and rails.judges_what_is_loaded and rails.models is None:
             message = f"the image of {package} can't be judged in {environment.name}"
             hint = f"let {environment.name} allow the package: its ARN below guard_rails.models in {self._place.path}"
             yield self._problem(("model", "model_package_arn"), self._image_rail, message, hint)

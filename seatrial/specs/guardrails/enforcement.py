@@ -343,12 +343,6 @@ def _output_targets(environment: EnvironmentSpec) -> Iterator[_Clause]:
             yield _Clause(_CONFIG, path, text, _one_of(map(_pattern, allowed)))
 
 
-def _extra(environment: EnvironmentSpec) -> Iterator[_Clause]:
-    """Yield nothing: it allows options besides `models`, and refuses none."""
-    del environment
-    yield from ()
-
-
 def _hub_token_secrets(environment: EnvironmentSpec) -> Iterator[_Clause]:
     allowed = environment.guard_rails.hub_token_secrets
     if allowed is not None:
@@ -409,7 +403,6 @@ _CLAUSES: Final[dict[str, Callable[[EnvironmentSpec], Iterator[_Clause]]]] = {
     "router": _router,
     "ssm_access": _ssm_access,
     "output_targets": _output_targets,
-    "extra": _extra,
     "hub_token_secrets": _hub_token_secrets,
     "required_tags": _required_tags,
     "tag_values": _tag_values,
