@@ -320,7 +320,7 @@ def test_a_waived_type_is_planned_with_and_makes_another_digest(write: Write) ->
         loaded(write, [WAIVER, {**WAIVER, "rail": "instance_types", "endpoint": name}], **rails)
         for name in ("other", "chat")
     )
-    assert (kept.rails.instance_types, waived.rails.instance_types) == (("ml.g5.2xlarge",), None)
+    assert (kept.guard_rails.instance_types, waived.guard_rails.instance_types) == (("ml.g5.2xlarge",), None)
     assert kept.digest != waived.digest == loaded(write, [WAIVER]).digest
 
 

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from seatrial.specs.guardrails.fleets import InstanceFleet
     from seatrial.specs.guardrails.limits import GuardRails
     from seatrial.specs.hosting import HostingSpec
-    from seatrial.specs.load import LoadedSpec
     from seatrial.specs.yaml_source import Document, FieldPath
     from seatrial_lint.engines.engine_options import OptionValue
 
@@ -264,12 +263,15 @@ def guard_rail_problems(
                 yield document.problem(("hosting", "capacity_reservation_arn"), "SEA146", message, hint)
 
 
-def template_rail_problems(loaded: LoadedSpec, options: Mapping[str, str], template: str) -> Iterator[Finding]:
+def template_rail_problems(
+    endpoint: EndpointSpec, environment: EnvironmentSpec, place: Document, options: Mapping[str, str], template: str
+) -> Iterator[Finding]:
     """Yield every option that a serving template of the repository adds and that loads what a rail does not allow.
 
+    `environment`: with the guard rails that hold for the endpoint, without waived ones.
     `options`: what the template writes otherwise than Seatrial's own: values by key or variable.
     """
-    endpoint, environment, place, rails = loaded.endpoint, loaded.environment, loaded.place, loaded.rails
+    rails = environment.guard_rails
     rail = next((name for name in ("models", "licences") if getattr(rails, name) is not None), None)
     for name, value in options.items():
         bare = bare_name(name)
