@@ -21,6 +21,7 @@ Template = dict[str, dict[str, dict[str, "JsonValue"]]]
 INSTANCES, CONTAINERS = "Instances of an endpoint", "Containers of a model"
 FUNCTION, WORKFLOW = "Function of the trial service", "Workflow of the trial service"
 SCHEDULES = "Role of the scheduled trials"
+CHATS = "Channels of AWS Chatbot"
 HOOK = "Role of the hook that judges by guard rails"
 DEPLOY, READ = "Deploy role of the workflows", "Read role of the workflows"
 LAUNCH, BOUNDARY = "Launch role of products", "Most that a role of a product may do"
@@ -33,6 +34,7 @@ BEGINNINGS: Mapping[str, str] = {
     "Trials of the endpoints of": FUNCTION,
     "Workflow of": WORKFLOW,
     "Schedules of trials of": SCHEDULES,
+    "Channels of AWS Chatbot of": CHATS,
     "Reads the guard rails of": HOOK,
     "Deploys the endpoints of": DEPLOY,
     "Reads the endpoints and trials of": READ,
@@ -116,6 +118,7 @@ REASONS: Mapping[tuple[str, str], str] = {
     (FUNCTION, "cloudformation:DescribeStacks"): "The state of a deployment tells whether a trial is still asked for.",
     (FUNCTION, "events:PutEvents"): "A finished trial is an event; source and type are fixed.",
     (FUNCTION, "cloudwatch:DescribeAlarms"): "A trial of what serves users stops when an alarm is raised.",
+    (FUNCTION, "sns:Publish"): "Findings of scheduled trials go to the topics of the alarms.",
     (FUNCTION, "logs:DeleteLogGroup"): "Log groups of candidates are deleted, and those of endpoints expire.",
     (FUNCTION, "ssm:GetParameter"): "The alias of an endpoint tells which generation clients use.",
     (FUNCTION, "ec2:CreateNetworkInterface"): "The function joins the network of the environment.",
@@ -134,8 +137,16 @@ REASONS: Mapping[tuple[str, str], str] = {
         "kms:CancelKeyDeletion",
     ): "IAM of the account decides who administers the key that signs results, not who signs.",
     (KEY, "kms:Sign"): "The function of trials alone signs results, by this policy: no policy of a role can allow it.",
-    (KEY, "kms:Decrypt"): "CloudWatch publishes alarms to the encrypted topic.",
-    (TOPIC, "sns:Publish"): "Alarms of the account publish; connections without TLS are refused.",
+    (KEY, "kms:Decrypt"): "CloudWatch publishes alarms to the encrypted topics, and AWS Budgets where there is one.",
+    (
+        CHATS,
+        "cloudwatch:DescribeAlarms",
+    ): "A channel shows the alarm that it is notified of; its guardrail reads alone.",
+    (CHATS, "cloudwatch:GetMetricData"): "A channel shows the graph of an alarm.",
+    (
+        TOPIC,
+        "sns:Publish",
+    ): "Alarms of the account publish, and AWS Budgets where there is one; connections without TLS are refused.",
     (JOBS, "logs:CreateLogStream"): "The function writes its log.",
     (JOBS, "sagemaker:CreateOptimizationJob"): "Jobs are created with the tag of the environment.",
     (JOBS, "sagemaker:AddTags"): "Jobs are created with the tag of the environment.",

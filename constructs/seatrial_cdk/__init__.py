@@ -27,11 +27,12 @@ _NAMES = {
     "jobs.optimization_job": "OptimizationJob OptimizationsStack optimizations_stack add_jobs OptimizedWeights",
     "jobs.optimization_service": "OptimizationService",
     "observability.endpoint_alarms": (
-        "topic_name topic_arn AlarmTopic allow_alarms EndpointAlarms longest_latency_ms ContainerAlarms "
+        "topic_name topic_arn OnCall AlarmTopic allow_alarms EndpointAlarms longest_latency_ms ContainerAlarms "
         "ReservationAlarm"
     ),
     "observability.endpoint_dashboard": "DashboardInstances DashboardTrials EndpointDashboard",
     "observability.environment_dashboard": "ShownEndpoint EnvironmentDashboard EnvironmentBudget",
+    "observability.on_call": "OnCallTopics on_call_of",
     "scaling.endpoint_scaling": "CopyScaling VariantScaling BacklogScaling ScheduledCapacity ScalingLimits",
     "trials.endpoint_trial": "TrialSettings CandidateTrial SmokeBenchmark ModelRecord ExistingEndpointTrial",
     "trials.trial_service": "service_name function_arn TrialService TrialResults",

@@ -46,6 +46,7 @@ from seatrial_cdk.jobs.optimization_service import OptimizationService as Optimi
 from seatrial_cdk.observability.endpoint_alarms import AlarmTopic as AlarmTopic
 from seatrial_cdk.observability.endpoint_alarms import ContainerAlarms as ContainerAlarms
 from seatrial_cdk.observability.endpoint_alarms import EndpointAlarms as EndpointAlarms
+from seatrial_cdk.observability.endpoint_alarms import OnCall as OnCall
 from seatrial_cdk.observability.endpoint_alarms import ReservationAlarm as ReservationAlarm
 from seatrial_cdk.observability.endpoint_alarms import allow_alarms as allow_alarms
 from seatrial_cdk.observability.endpoint_alarms import longest_latency_ms as longest_latency_ms
@@ -57,6 +58,8 @@ from seatrial_cdk.observability.endpoint_dashboard import EndpointDashboard as E
 from seatrial_cdk.observability.environment_dashboard import EnvironmentBudget as EnvironmentBudget
 from seatrial_cdk.observability.environment_dashboard import EnvironmentDashboard as EnvironmentDashboard
 from seatrial_cdk.observability.environment_dashboard import ShownEndpoint as ShownEndpoint
+from seatrial_cdk.observability.on_call import OnCallTopics as OnCallTopics
+from seatrial_cdk.observability.on_call import on_call_of as on_call_of
 from seatrial_cdk.policy import acknowledge as acknowledge
 from seatrial_cdk.policy import acknowledge_wildcards as acknowledge_wildcards
 from seatrial_cdk.scaling.endpoint_scaling import BacklogScaling as BacklogScaling

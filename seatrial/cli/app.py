@@ -34,7 +34,7 @@ from seatrial.cli.probe import probe_command
 from seatrial.cli.products import products
 from seatrial.cli.promote import promote_command
 from seatrial.cli.quality import quality_command
-from seatrial.cli.render import render_command
+from seatrial.cli.render import export_command, render_command
 from seatrial.cli.report import report_command
 from seatrial.cli.schema import schema_command
 from seatrial.cli.simulate import simulate_command
@@ -80,6 +80,7 @@ _COMMANDS: dict[str, dict[Callable[..., None] | typer.Typer, str]] = {
         preflight_command: "Check the account: quotas, secrets, keys, weights.",
         deploy_command: "Deploy an endpoint and show its trial meanwhile.",
         stage_command: "Copy a model to S3 at one revision, checked.",
+        export_command: "Write a template or Terraform module without Python.",
         diff_command: "Show what an update does and what users notice.",
         promote_command: "Take a tried plan to the next environment.",
         keys_command: "Read the key that signs an environment's trials.",

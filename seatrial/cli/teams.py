@@ -36,7 +36,7 @@ def teams_command(
         bool, typer.Option("--no-account", help="Read the locks alone; no credentials are needed.")
     ] = False,
 ) -> None:
-    """List the endpoints of each team (tag `team`): version, planned cost, last trial, drift.
+    """List the endpoints of each team (tag `team`): version, planned cost, last trial, drift; and its cost this month.
 
     Endpoints of products are listed by their tags. What could not be read is listed too.
     """
@@ -50,21 +50,24 @@ def teams_command(
     names = [place.name for place in places if environment or not place.is_embedded]
     endpoints: list[TeamEndpoint] = []
     unread: list[str] = []
+    spent: dict[str, float] | None = None if no_account else {}
     for name in dict.fromkeys(names):
         locked = _locked(files, name, environments)
-        listed, missing = (locked, ()) if no_account else _with_account(locked, files, name, environments)
+        listed, missing, cost = (locked, (), {}) if no_account else _with_account(locked, files, name, environments)
+        for team, usd in cost.items():
+            spent = {**(spent or {}), team: (spent or {}).get(team, 0.0) + usd}
         endpoints += listed
         unread += [f"{name}: {line}" for line in missing]
     if output_format == "json":
-        show_json(teams_document(endpoints, unread))
+        show_json(teams_document(endpoints, unread, spent))
     elif output_format == "csv":
         show_text(teams_csv(endpoints))
         for line in unread:
             typer.echo(f"could not be read: {line}", err=True)
     elif output_format == "markdown":
-        show_text(teams_markdown(endpoints, unread))
+        show_text(teams_markdown(endpoints, unread, spent))
     else:
-        show_text("".join(f"{line}\n" for line in teams_lines(endpoints, unread)))
+        show_text("".join(f"{line}\n" for line in teams_lines(endpoints, unread, spent)))
 
 
 def _locked(files: Sequence[Path], environment: str, environments: Path | None) -> tuple[TeamEndpoint, ...]:
@@ -83,18 +86,26 @@ def _locked(files: Sequence[Path], environment: str, environments: Path | None) 
 
 def _with_account(
     locked: tuple[TeamEndpoint, ...], files: Sequence[Path], environment: str, environments: Path | None
-) -> tuple[tuple[TeamEndpoint, ...], tuple[str, ...]]:
-    """Return the endpoints as the account has them; where the credentials are of another one, as they are locked."""
+) -> tuple[tuple[TeamEndpoint, ...], tuple[str, ...], dict[str, float]]:
+    """Return the endpoints as the account has them, with the cost of the month by team.
+
+    Where the credentials are of another account, the endpoints are returned as they are locked.
+    """
     import boto3
 
     from seatrial.operations.drift.check import DriftClients, read_locked
-    from seatrial.operations.teams import with_account
+    from seatrial.operations.teams import spent_this_month, with_account
     from seatrial_base.errors import SeatrialError
 
     plans = read_locked(files, environment, environments)
     try:
         clients = DriftClients.of(plans.environment)
         tagged = boto3.client("resourcegroupstaggingapi", region_name=plans.environment.region)
-        return with_account(locked, plans, clients, tagged, now=datetime.now(UTC))
+        place, now = plans.environment, datetime.now(UTC)
+        of_china = place.region.startswith("cn-")
+        explorer = boto3.client("ce", region_name="cn-northwest-1" if of_china else "us-east-1")
+        listed, unread = with_account(locked, plans, clients, tagged, now=now)
     except SeatrialError as error:
-        return locked, (error.problems[0].message,)
+        return locked, (error.problems[0].message,), {}
+    spent, because = spent_this_month(place, None if place.is_embedded else explorer, now=now)
+    return listed, (*unread, *because), spent

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -17,7 +18,6 @@ from seatrial_lint.cli.run import FindingsFormat, problems_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
     from seatrial.specs.load import LoadedSpec
 
@@ -39,13 +39,15 @@ def validate_command(
     from seatrial.locks.guard_rails import waiver_findings
     from seatrial.operations.preflight import ended_reservations
     from seatrial.planner.resolve import unplannable
+    from seatrial.repository.upgrade import environment_problems
     from seatrial.specs.load import environment_names, load_spec
     from seatrial.specs.router import router_findings
 
     with problems_in(output_format, "validate") as notes:
         problems: list[Finding] = []
         warnings: dict[str, None] = {}
-        files, now = spec_files(specs), datetime.now(UTC)
+        judged: list[LoadedSpec] = []
+        files, seen, now = spec_files(specs), dict[Path, None](), datetime.now(UTC)
         for spec in files:
             folder = environments_folder(environments, spec)
             region = None if environments else default_region(None)
@@ -53,6 +55,7 @@ def validate_command(
             if not names:
                 hint = "give the folder: --environments DIR"
                 problems.append(Finding("SEA109", Place.at(folder.as_posix()), "no environment (*.yaml)", hint))
+            seen.setdefault(folder)
             for name in names:
                 try:
                     loaded = load_spec(spec, name, environments=folder, default_region=region)
@@ -60,6 +63,7 @@ def validate_command(
                     problems += error.problems
                 else:
                     show_defaults(loaded)
+                    judged.append(loaded)
                     refused, warned = unplannable(loaded)
                     problems += (*absent_specs(loaded), *refused)
                     warnings |= {f"{spec.as_posix()}: warning: {text}": None for text in warned}
@@ -67,7 +71,9 @@ def validate_command(
                     waivers = (*waiver_findings(loaded, now.date()), *_unmatched_waivers(spec, loaded))
                     for ending in (*waivers, *ended_reservations(loaded, now)):
                         (problems if ending.severity == "error" else notes).append(ending)
+        problems += (problem for folder in seen for problem in environment_problems(folder))
         warnings |= dict.fromkeys(_orphans(files))
+        notes.extend(_unknown_names(files, judged))
         if output_format == "text":
             typer.echo("".join(f"{text}\n" for text in warnings), nl=False, err=True)
         else:
@@ -76,6 +82,29 @@ def validate_command(
             raise SpecError(dict.fromkeys(problems))
         for spec in files:
             typer.echo(f"{spec.as_posix()}: valid", err=output_format != "text")
+
+
+def _unknown_names(specs: Sequence[Path], judged: Sequence[LoadedSpec]) -> Iterator[Finding]:
+    """Yield what environments name and neither specs nor products have, where every spec of the folder was read."""
+    from seatrial.specs.environment import unknown_names
+    from seatrial.specs.yaml_source import read_source
+    from seatrial_base.tags import TEAM_TAG
+
+    folders = {spec.parent for spec in specs}
+    if len(folders) != 1 or {*specs} != {*next(iter(folders)).glob("*.yaml")}:
+        return
+    parameters = [
+        read_source(file).data.get("parameters")
+        for file in sorted((next(iter(folders)).parent / "products").glob("*.yaml"))
+    ]
+    offered = [each.get("teams") if isinstance(each, dict) else None for each in parameters]
+    names = {spec.stem for spec in specs}
+    for environment in dict.fromkeys(each.environment.name for each in judged):
+        here = [each for each in judged if each.environment.name == environment]
+        teams = {team for each in here if (team := {**each.environment.tags, **each.endpoint.tags}.get(TEAM_TAG))}
+        teams |= {f"{team}" for each in offered if isinstance(each, list) for team in each}
+        known = teams if all(isinstance(each, list) for each in offered) else None
+        yield from unknown_names(here[0].environment, here[0].place, teams=known, endpoints=names)
 
 
 def _unmatched_waivers(spec: Path, loaded: LoadedSpec) -> Iterator[Finding]:

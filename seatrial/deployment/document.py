@@ -78,8 +78,9 @@ class Deployment:
 
     @property
     def needs_trial_service(self) -> bool:
-        """Whether it is tried, or what serves is recorded."""
-        return self.endpoint.trial.mode != "off" or self.environment.audit is not None
+        """Whether it is tried, what serves is recorded, or its alarms notify topics beside the trial service."""
+        place = self.environment
+        return self.endpoint.trial.mode != "off" or place.audit is not None or bool(place.alarms.notify)
 
     @property
     def endpoint_name(self) -> str:

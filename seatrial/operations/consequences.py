@@ -150,7 +150,7 @@ def _rollback(
     if any(row.change.action == "updated" for row in moved):
         for alarm in raised:
             message = f"alarm {alarm.name} is raised, and SageMaker rolls this update back meanwhile: {alarm.reason}"
-            hint = f"wait for its end; a repair is deployed with `-c {ROLLBACK_ALARMS_OFF}` (docs/how-to/alarms.md)"
+            hint = f"wait for its end; a repair is deployed with `-c {ROLLBACK_ALARMS_OFF}`"
             if alarm.rolls_back:
                 yield Finding("SEA771", Place(resource=alarm.name), message, hint, severity="error")
 

@@ -25,6 +25,7 @@ from seatrial.account.reader import (
 )
 from seatrial.deployment.document import COMPONENT_SUFFIX
 from seatrial.documents.live import ROLLBACK_ALARMS_OFF
+from seatrial_base.catalog.images import console_host
 from seatrial_base.catalog.instances import find_instance
 from seatrial_base.catalog.resource_types import INFERENCE_COMPONENT, availability
 from seatrial_base.errors import BenchError
@@ -232,10 +233,7 @@ def _judged(
 
 def quota_link(region: str, code: str, *, service: str = SERVICE) -> str:
     """Return the page on which an increase of a quota is requested."""
-    host = "console.amazonaws.cn" if region.startswith("cn-") else "console.aws.amazon.com"
-    if region.startswith("us-gov-"):
-        host = "console.amazonaws-us-gov.com"
-    return f"https://{region}.{host}/servicequotas/home/services/{service}/quotas/{code}"
+    return f"https://{region}.{console_host(region)}/servicequotas/home/services/{service}/quotas/{code}"
 
 
 def _quotas(service: ServiceQuotasClient, wanted: set[str]) -> tuple[dict[str, Quota], str]:
@@ -500,7 +498,7 @@ def _alarms(deployment: Deployment, clients: AccountClients) -> AccountCheck:
     if reader.unreadable:
         return unread(subject, reader.unreadable[0])
     if raised:
-        hint = f"wait for the end, or deploy a repair with `-c {ROLLBACK_ALARMS_OFF}` (docs/how-to/alarms.md)"
+        hint = f"wait for the end, or deploy a repair with `-c {ROLLBACK_ALARMS_OFF}`"
         return problem(subject, "SEA771", f"{', '.join(raised)} would roll an update back", hint)
     return ok(subject, "none is raised that rolls an update back")
 

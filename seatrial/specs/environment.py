@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Annotated, Literal
+from itertools import product
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from pydantic import Field, StringConstraints
 
 from seatrial.specs import shapes
-from seatrial.specs.endpoint import MOST_TAGS, SchemaVersion, Tags
+from seatrial.specs.endpoint import MOST_TAGS, SchemaVersion, Tags, TagValue
 from seatrial.specs.guardrails.limits import NO_RAILS, GuardRails
+from seatrial.specs.hosting import EndpointName
 from seatrial.specs.relations import broken_rules, is_other, is_set, needs
 from seatrial.specs.scaling import LONGEST_WINDOW_MINUTES, rate_minutes, schedule_error
 from seatrial_base.catalog.instances import Purchase
@@ -18,11 +20,11 @@ from seatrial_base.findings import Finding, Place
 from seatrial_base.frozen_model import FrozenModel, model_field
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
     from datetime import date
 
     from seatrial.specs.endpoint import EndpointSpec
-    from seatrial.specs.relations import Rule
+    from seatrial.specs.relations import Fields, Rule
     from seatrial.specs.yaml_source import Document, FieldPath, Yaml
 
 
@@ -45,6 +47,7 @@ KmsKeyArn = Annotated[str, StringConstraints(pattern=shapes.KMS_KEY_ARN)]
 PolicyArn = Annotated[str, StringConstraints(pattern=shapes.POLICY_ARN)]
 RolePath = Annotated[str, StringConstraints(pattern=shapes.ROLE_PATH, max_length=512)]
 TopicArn = Annotated[str, StringConstraints(pattern=shapes.SNS_TOPIC_ARN)]
+SecretName = Annotated[str, StringConstraints(pattern=shapes.SECRET_NAME)]
 
 
 PricesFile = Annotated[str, StringConstraints(pattern=r"^[^/\\\x00].*\.ya?ml$", max_length=512)]
@@ -60,12 +63,59 @@ class Network(FrozenModel):
     )
 
 
+class SlackChannel(FrozenModel):
+    """A channel of Slack, by AWS Chatbot: its console has to know the workspace first."""
+
+    workspace_id: Annotated[str, StringConstraints(pattern=shapes.SLACK_WORKSPACE)] = Field(
+        description="ID of the workspace, as in T0123ABCD."
+    )
+    channel_id: Annotated[str, StringConstraints(pattern=shapes.SLACK_CHANNEL)] = Field(
+        description="ID of the channel, as in C0123ABCD."
+    )
+
+
+class MicrosoftTeamsChannel(FrozenModel):
+    """A channel of Microsoft Teams, by AWS Chatbot: its console has to know the team first."""
+
+    tenant_id: Annotated[str, StringConstraints(pattern=shapes.UUID)] = Field(description="ID of the tenant.")
+    team_id: Annotated[str, StringConstraints(pattern=shapes.UUID)] = Field(description="ID of the team.")
+    channel_id: Annotated[str, StringConstraints(pattern=shapes.TEAMS_CHANNEL, max_length=256)] = Field(
+        description="ID of the channel as its link has it, percent-encoded."
+    )
+
+
+class Notify(FrozenModel):
+    """Whom alarms notify, and how; with neither `teams` nor `endpoints`, of every endpoint."""
+
+    teams: tuple[TagValue, ...] = Field((), description="Of the endpoints with these values of the tag `team`.")
+    endpoints: tuple[EndpointName, ...] = Field((), description="Of the endpoints with these names.")
+    topic_arn: TopicArn | None = Field(None, description="Another SNS topic in the same region.")
+    emails: tuple[Email, ...] = Field((), description="E-mail addresses; AWS asks each to confirm.")
+    slack: SlackChannel | None = Field(None, description="A channel of Slack.")
+    microsoft_teams: MicrosoftTeamsChannel | None = Field(None, description="A channel of Microsoft Teams.")
+    https_secret: SecretName | None = Field(
+        None,
+        description="Secret of AWS Secrets Manager whose text is an HTTPS address, as the one of a PagerDuty "
+        "integration, which holds its key.",
+    )
+
+
 class Alarms(FrozenModel):
     """What is notified of alarms, and of their end."""
 
     topic_arn: TopicArn | None = Field(
         None,
         description="SNS topic in the same region. Default: the topic `seatrial-ENVIRONMENT-alarms`, which is made.",
+    )
+    notify: tuple[Notify, ...] = Field(
+        (),
+        description="Who else is notified: each team and endpoint that is named has a topic of its own, beside that of "
+        "the environment.",
+    )
+    runbook_url: Annotated[str, StringConstraints(pattern=shapes.RUNBOOK_URL, max_length=256)] | None = Field(
+        None,
+        description="Address of your runbook, which descriptions of alarms name, with the alarm's section behind `#`. "
+        "Default: the command that tells the cause.",
     )
 
 
@@ -82,6 +132,11 @@ class Observability(FrozenModel):
     )
     budget_emails: Annotated[tuple[Email, ...], Field(max_length=10)] = Field(
         (), description="E-mail addresses that are notified too."
+    )
+    team_budgets_usd_per_month: dict[TagValue, Annotated[float, Field(gt=0, le=1e9)]] = Field(
+        {},
+        description="Monthly budgets by team, in USD: of what carries `seatrial:environment` and the tag `team`. The "
+        "team's topic is told, that of the environment where `alarms.notify` names no such team.",
     )
 
     @property
@@ -112,6 +167,11 @@ class PromotionSpec(FrozenModel):
     )
     max_age_days: Annotated[int, Field(ge=1, le=3650)] = Field(
         30, description="Age in days of the oldest trial whose plan may be promoted."
+    )
+    accept_simulated: bool = Field(
+        default=False,
+        description="Take a trial on simulated hardware as proof, which shows the pipeline and no speed: for embedded "
+        "environments in a row.",
     )
     approval: Literal["manual", "none"] = Field(
         "none", description="`manual`: a pipeline asks a person before it deploys to this environment."
@@ -231,24 +291,102 @@ class EnvironmentSpec(FrozenModel):
         return self.account == EMBEDDED_ACCOUNT
 
 
+_PARTITIONS = {"cn": "aws-cn", "us-gov": "aws-us-gov"}
+
+
+def partition_of(region: str) -> str:
+    """Return the AWS partition of a Region, as ARNs begin with it."""
+    return next((name for start, name in _PARTITIONS.items() if region.startswith(f"{start}-")), "aws")
+
+
 MOST_PORTFOLIO_TAGS = 20
 """Of a portfolio and of a product (AWS Service Catalog API reference, CreatePortfolio and CreateProduct)."""
+Audience: TypeAlias = tuple[Literal["all", "team", "endpoint"], str]
+"""Whose alarms notify: those of every endpoint, of a team's, of one."""
+EVERYONE: Audience = ("all", "")
+MOST_ACTIONS = 5
+"""Actions of an alarm in one state (CloudWatch API reference, PutMetricAlarm)."""
 _TOPIC_COLONS = 5  # of arn:aws:sns:REGION:ACCOUNT:NAME
 
 
-def _topic(document: Document) -> Iterator[Finding]:
-    """Yield a topic of another region: alarms notify topics of their own region only."""
-    alarms, region = document.data.get("alarms"), document.data.get("region")
-    topic = alarms.get("topic_arn") if isinstance(alarms, dict) else None
-    if not isinstance(topic, str) or topic.count(":") != _TOPIC_COLONS or not isinstance(region, str):
-        return
-    there = topic.split(":")[3]
-    if there != region:
-        path = ("alarms", "topic_arn")
-        message = f"the topic is in {there}, the environment in {region}"
-        yield Finding(
-            "SEA108", Place.at(document.where(path), document.field(path)), message, f"give a topic in {region}"
-        )
+def _topics(document: Document) -> Iterator[Finding]:
+    """Yield topics of another region: alarms notify topics of their own region only."""
+    region, listed = document.data.get("region"), document.value("alarms", "notify")
+    entries: list[tuple[FieldPath, Yaml]] = [(("alarms",), document.data.get("alarms"))]
+    entries += [(("alarms", "notify", i), each) for i, each in enumerate(listed if isinstance(listed, list) else ())]
+    for path, entry in entries:
+        topic = entry.get("topic_arn") if isinstance(entry, dict) else None
+        if not isinstance(topic, str) or topic.count(":") != _TOPIC_COLONS or not isinstance(region, str):
+            continue
+        if (there := topic.split(":")[3]) != region:
+            message = f"the topic is in {there}, the environment in {region}"
+            yield document.problem((*path, "topic_arn"), "SEA108", message, f"give a topic in {region}")
+
+
+def audiences(entry: Notify) -> tuple[Audience, ...]:
+    """Return whose alarms an entry is of."""
+    teams: list[Audience] = [("team", each) for each in entry.teams]
+    return (*teams, *(("endpoint", each) for each in entry.endpoints)) or (EVERYONE,)
+
+
+def named_audiences(alarms: Alarms) -> tuple[Audience, ...]:
+    """Return the teams and endpoints that entries name, each of which has a topic of its own, in the order written."""
+    named = dict.fromkeys(audience for entry in alarms.notify for audience in audiences(entry))
+    return tuple(each for each in named if each != EVERYONE)
+
+
+def alarm_audiences(alarms: Alarms, *, team: str, endpoint: str) -> tuple[Audience, ...]:
+    """Return what is notified of an endpoint's alarms: the environment, its team and itself where entries name them.
+
+    Args:
+        team: Value of its tag `team`; empty without one.
+        endpoint: Its name in the spec.
+    """
+    own: tuple[Audience, ...] = (("team", team), ("endpoint", endpoint))
+    return (EVERYONE, *(each for each in own if each in named_audiences(alarms)))
+
+
+def given_topics(alarms: Alarms, audience: Audience) -> tuple[str, ...]:
+    """Return the ARNs of the topics of others that are notified of what an audience is."""
+    return tuple(each.topic_arn for each in alarms.notify if each.topic_arn and audience in audiences(each))
+
+
+def channels(entry: Notify) -> dict[FieldPath, object]:
+    """Return how an entry notifies, by field."""
+    single = ("topic_arn", "slack", "microsoft_teams", "https_secret")
+    emails: dict[FieldPath, object] = {("emails", index): each for index, each in enumerate(entry.emails)}
+    return emails | {(name,): value for name in single if (value := getattr(entry, name)) is not None}
+
+
+def _notify(fields: Fields) -> Iterator[Finding]:
+    """Yield entries that notify nobody or twice, channels where Chatbot is not, and more topics than an alarm has."""
+    document, region = fields.document, str(fields.written("region"))
+    alarms: Alarms = fields.value("alarms")
+    others: dict[tuple[Audience, object], str] = {(EVERYONE, alarms.topic_arn): "alarms.topic_arn"}
+    for index, entry in enumerate(alarms.notify):
+        path: FieldPath = ("alarms", "notify", index)
+        given = channels(entry)
+        if not given:
+            hint = "give emails, slack, microsoft_teams, https_secret or topic_arn"
+            yield document.problem(path, "SEA660", "the entry notifies nobody", hint)
+        for name, channel in given.items():
+            if name[0] in {"slack", "microsoft_teams"} and region.startswith(("cn-", "us-gov-", "us-iso")):
+                hint = "give emails, https_secret or topic_arn"
+                yield document.problem((*path, *name), "SEA661", f"AWS Chatbot is not in {region}", hint)
+            here = document.field((*path, *name))
+            for audience in audiences(entry):
+                if (other := others.setdefault((audience, channel), here)) != here:
+                    who = " ".join(audience).strip() if audience != EVERYONE else "every endpoint"
+                    yield document.problem((*path, *name), "SEA662", f"{other} has it for {who} too", "leave one out")
+    named = named_audiences(alarms)
+    teams, endpoints = (["", *(name for kind, name in named if kind == wanted)] for wanted in ("team", "endpoint"))
+    for team, endpoint in product(teams, endpoints):
+        notified = alarm_audiences(alarms, team=team, endpoint=endpoint)
+        if (count := sum(1 + len(given_topics(alarms, each)) for each in notified)) > MOST_ACTIONS:
+            who = f"an alarm of {endpoint or 'an endpoint'}{f' of team {team}' if team else ''}"
+            message = f"{who} would notify {count} topics; CloudWatch takes {MOST_ACTIONS}"
+            yield document.problem(("alarms", "notify"), "SEA663", message, "leave out entries with topic_arn")
+            return
 
 
 def reserved_prefix(tag: str) -> str | None:
@@ -358,6 +496,31 @@ def _schedule(document: Document) -> Iterator[Finding]:
         yield document.problem(("trial_schedule",), "SEA123", message, f"set trial_window_minutes to at most {rate}")
 
 
+def unknown_names(
+    environment: EnvironmentSpec, document: Document, *, teams: Collection[str] | None, endpoints: Collection[str]
+) -> Iterator[Finding]:
+    """Yield teams and endpoints that `alarms.notify` and budgets name and that are not there: nobody is notified.
+
+    Args:
+        teams: Every team of the environment; `None` where a product is offered to any.
+        endpoints: The name of every endpoint's spec.
+    """
+    listed = [
+        (("alarms", "notify", index, kind, place), name, known)
+        for index, entry in enumerate(environment.alarms.notify)
+        for kind, names, known in (("teams", entry.teams, teams), ("endpoints", entry.endpoints, endpoints))
+        for place, name in enumerate(names)
+    ]
+    budgets = environment.observability.team_budgets_usd_per_month
+    named: list[tuple[FieldPath, str, Collection[str] | None]] = [*listed]
+    named += [(("observability", "team_budgets_usd_per_month", team), team, teams) for team in budgets]
+    for path, name, known in named:
+        if known is not None and name not in known:
+            what = "endpoint" if "endpoints" in path else "team"
+            hint = f"known: {', '.join(sorted(known)) or 'none'}"
+            yield document.problem(path, "SEA664", f"{environment.name} has no {what} {name}", hint)
+
+
 def region_problems(environment: EnvironmentSpec, document: Document) -> Iterator[Finding]:
     """Yield a region where inference components can't be deployed."""
     known = availability()
@@ -382,7 +545,8 @@ RULES: tuple[Rule, ...] = (
     ),
     lambda fields: tag_problems(fields.document),
     lambda fields: _vending_tags(fields.document),
-    lambda fields: _topic(fields.document),
+    lambda fields: _topics(fields.document),
+    _notify,
     needs(
         "SEA108",
         is_set("observability.budget_emails"),

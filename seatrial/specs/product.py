@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field, JsonValue, StringConstraints
@@ -75,9 +76,15 @@ class ProductSpec(FrozenModel):
     environments: Annotated[tuple[EnvironmentName, ...], Field(min_length=1)] = Field(
         description="Environments where it is offered; each must have `vending: true`."
     )
-    principals: Annotated[tuple[Principal, ...], Field(min_length=1)] = Field(
-        description="IAM roles that may launch it: `arn:aws:iam::ACCOUNT:role/NAME`, or without the account and with "
-        "wildcards, `arn:aws:iam:::role/NAME*`."
+    principals: tuple[Principal, ...] = Field(
+        (),
+        description="IAM roles that may launch it for every team: `arn:aws:iam::ACCOUNT:role/NAME`, or without the "
+        "account and with wildcards, `arn:aws:iam:::role/NAME*`.",
+    )
+    team_principals: dict[TeamName, Annotated[tuple[Principal, ...], Field(min_length=1)]] = Field(
+        {},
+        description="IAM roles by team, which may launch it for that team alone: each team has a portfolio of its own, "
+        "in which `Team` is that team.",
     )
     support: Support = Support()
     parameters: ProductParameters = ProductParameters()
@@ -139,10 +146,31 @@ def product_problems(product: ProductSpec, document: Document, stem: str) -> Ite
         if not any(map(str.isalnum, value)):
             message = f"the cost center {value!r} has neither a letter nor a digit"
             yield document.problem(("parameters", "cost_centers", index), "SEA107", message, "name it, or leave it out")
+    yield from _principal_problems(product, document)
     serving = product.endpoint.get("serving")
     if isinstance(serving, dict) and serving.get("code") is not None:
         message = "a product has no archive, so its container can't run code of its own"
         yield document.problem(("endpoint", "serving", "code"), "SEA493", message, "build an image with the code")
+
+
+def _principal_problems(product: ProductSpec, document: Document) -> Iterator[Finding]:
+    """Yield a product that nobody may launch, unknown teams, and principals of a team that may launch for every one."""
+    if not (product.principals or product.team_principals):
+        hint = "give team_principals, by team, or principals, which launch for every team"
+        yield document.problem(("principals",), "SEA665", "nobody may launch the product", hint)
+    for team, principals in product.team_principals.items():
+        if product.parameters.teams is not None and team not in product.parameters.teams:
+            hint = f"known: {', '.join(product.parameters.teams)}"
+            yield document.problem(("team_principals", team), "SEA666", f"parameters.teams has no {team}", hint)
+        for index, principal in enumerate(principals):
+            # A pattern has no account: `arn:aws:iam:::role/NAME*`.
+            plain = re.sub(r":iam::[0-9]*:", ":iam:::", principal)
+            for other in product.principals:
+                if other == principal or (":iam:::" in other and fnmatchcase(plain, other)):
+                    message = f"{principal} is one of principals too ({other}), and may launch for every team"
+                    yield document.problem(
+                        ("team_principals", team, index), "SEA667", message, "take it out of principals"
+                    )
 
 
 _ANYBODY = re.compile(r".*:(?P<kind>role|user|group)/[*?/]+")
@@ -150,8 +178,11 @@ _ANYBODY = re.compile(r".*:(?P<kind>role|user|group)/[*?/]+")
 
 def principal_warnings(product: ProductSpec, document: Document) -> Iterator[Finding]:
     """Yield each principal that is everybody: what they launch is made with the rights of the launch role."""
-    for index, principal in enumerate(product.principals):
+    teams = product.team_principals.items()
+    placed: list[tuple[FieldPath, str]] = [(("principals", i), each) for i, each in enumerate(product.principals)]
+    placed += [(("team_principals", team, i), each) for team, listed in teams for i, each in enumerate(listed)]
+    for path, principal in placed:
         if (match := _ANYBODY.fullmatch(principal)) is not None:
             message = f"{principal} is every {match['kind']} of the account, and each launches with the launch role"
             hint = "name the roles, or a part of their names: arn:aws:iam:::role/team-*"
-            yield document.problem(("principals", index), "SEA486", message, hint)
+            yield document.problem(path, "SEA486", message, hint)

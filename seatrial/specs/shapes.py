@@ -62,6 +62,11 @@ KMS_KEY_ARN = r"^arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/[A-Za-z0-9-]+$"
 POLICY_ARN = r"^arn:aws[a-z-]*:iam::([0-9]{12}|aws):policy/[\w+=,.@/-]+$"
 ROLE_PATH = r"^/([!-.0-~]+/)*$"
 SNS_TOPIC_ARN = r"^arn:aws[a-z-]*:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]{1,256}$"
+RUNBOOK_URL = r"^https://[^\s#{}]+$"
+SLACK_WORKSPACE, SLACK_CHANNEL = r"^T[0-9A-Z]{1,254}$", r"^[CG][0-9A-Z]{1,254}$"
+UUID = r"^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$"
+# As the channel's link has it, percent-encoded (resource schema AWS::Chatbot::MicrosoftTeamsChannelConfiguration).
+TEAMS_CHANNEL = r"^[a-zA-Z0-9=+/.,_-]*%3[aA][a-zA-Z0-9=+/.,_-]*%40[a-zA-Z0-9=+/.,_-]*$"
 UTC_TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(:[0-9]{2})?Z$"
 MOST_COPIES = 1000  # a bound against slips of the hand, not one of the service
 
@@ -111,6 +116,11 @@ HINTS = MappingProxyType(
         PUBLIC_KEY: "what `seatrial keys` writes: the DER of a public key of curve P-256 in base64",
         POLICY_ARN: "the ARN of a managed policy: arn:aws:iam::ACCOUNT:policy/NAME",
         ROLE_PATH: "a slash at both ends, as in /seatrial/",
+        RUNBOOK_URL: "as in https://wiki.example.com/llm-alarms, without a section: each alarm adds its own",
+        SLACK_WORKSPACE: "the ID that AWS Chatbot's console shows of the workspace, as in T0123ABCD",
+        SLACK_CHANNEL: "the end of the channel's link in Slack, as in C0123ABCD",
+        UUID: "as in 11111111-2222-3333-4444-555555555555",
+        TEAMS_CHANNEL: "the channel's ID as its link has it, as in 19%3aabc%40thread.tacv2",
         SNS_TOPIC_ARN: "the ARN of a standard topic, no FIFO topic: arn:aws:sns:REGION:ACCOUNT:NAME",
     }
 )

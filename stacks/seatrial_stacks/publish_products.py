@@ -33,13 +33,14 @@ from seatrial.deployment.published import (
 )
 from seatrial.documents.live import ROLLBACK_ALARM
 from seatrial.specs import shapes
+from seatrial.specs.environment import given_topics, named_audiences
 from seatrial.specs.product import LONGEST_TEAM, PRODUCT_ENDPOINT
 from seatrial_base.errors import SeatrialError, SpecError
 from seatrial_base.files import read_text, write_whole
 from seatrial_base.secrets import redacted
 from seatrial_base.tags import COST_CENTER_TAG, ENVIRONMENT_TAG, PRODUCT_TAG, PRODUCT_VERSION_TAG, TEAM_TAG
 from seatrial_base.text import printable
-from seatrial_cdk.observability.endpoint_alarms import NEVER
+from seatrial_cdk.observability.endpoint_alarms import NEVER, topic_name
 from seatrial_cdk.vending.launch_role import boundary_arn, role_path
 from seatrial_stacks.endpoint_stack import EndpointStack
 
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
 
     from seatrial.deployment.document import Deployment
     from seatrial.deployment.product import LoadedProduct
-    from seatrial.specs.environment import Security
+    from seatrial.specs.environment import EnvironmentSpec
     from seatrial.specs.product import ProductSpec
     from seatrial_base.findings import Finding
 
@@ -60,7 +61,8 @@ _TEAM, _COST_CENTER = "TEAM-TAG", "COST-CENTER-TAG"
 _DIGEST = re.compile(r"[0-9A-F]{8}$")
 """What the CDK ends a logical ID with."""
 _HAS_TOPIC, _HAS_EMAIL, _TOPIC = "HasAlarmTopic", "HasAlarmEmail", "AlarmTopic"
-_ROLLS_BACK = "HasRollbackAlarms"
+_ROLLS_BACK, _HAS_TEAM_TOPIC = "HasRollbackAlarms", "HasTeamTopic"
+MOST_OR = 10  # conditions of Fn::Or (CloudFormation user guide, "Condition functions")
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 Section = dict[str, "Json"]
 TEAM, NAME, SIZE, COST_CENTER = "Team", "EndpointName", "Size", "CostCenter"
@@ -157,8 +159,8 @@ def product_template(loaded: LoadedProduct, environment: str, context: Mapping[s
     """
     deployments = product_deployments(loaded, environment)
     templates = _synthesized(loaded, deployments, context)
-    security = next(iter(deployments.values())).environment.security
-    writer = _Writer(loaded, environment, security, tuple(deployments))
+    place = next(iter(deployments.values())).environment
+    writer = _Writer(loaded, environment, place, tuple(deployments))
     whole = sealed(writer.merged(templates), made_from(loaded, deployments))
     text = json.dumps(whole, indent=1, sort_keys=True) + "\n"
     size, resources = len(text.encode()), len(json.loads(text)["Resources"])
@@ -201,7 +203,7 @@ class _Writer:
 
     loaded: LoadedProduct
     environment: str
-    security: Security
+    place: EnvironmentSpec
     sizes: tuple[str, ...]
 
     def merged(self, templates: Mapping[str, Section]) -> Section:
@@ -219,6 +221,8 @@ class _Writer:
                     resources[logical_id] = resource
         resources |= {name: self._parameter(by_size) for name, by_size in parameters_.items()}
         if product.parameters.alarm_email:
+            place = self.place.tags.items()
+            tags: list[Json] = [{"Key": key, "Value": value} for key, value in place if key != TEAM_TAG]
             resources[_TOPIC] = {
                 "Type": "AWS::SNS::Topic",
                 "Condition": _HAS_EMAIL,
@@ -226,6 +230,7 @@ class _Writer:
                     "TopicName": _joined(f"seatrial-{self.environment}-{PRODUCT_ENDPOINT}-alarms"),
                     "Subscription": [{"Protocol": "email", "Endpoint": {"Ref": ALARM_EMAIL}}],
                     "Tags": [
+                        *tags,
                         {"Key": ENVIRONMENT_TAG, "Value": self.environment},
                         {"Key": PRODUCT_TAG, "Value": self.loaded.product.name},
                         {"Key": PRODUCT_VERSION_TAG, "Value": self.loaded.product.version},
@@ -255,6 +260,8 @@ class _Writer:
                 if is_offered
             },
             _ROLLS_BACK: {"Fn::Equals": [{"Ref": ROLLBACK}, "on"]},
+            **{_team_condition(team): {"Fn::Equals": [{"Ref": TEAM}, team]} for team in self._routed_teams()},
+            **_any_of(_HAS_TEAM_TOPIC, [{"Condition": _team_condition(team)} for team in self._routed_teams()]),
         }
 
     def _of_size(self, size: str, section: Json) -> Json:
@@ -274,8 +281,8 @@ class _Writer:
     def _adapted(self, size: str, logical_id: str, resource: Section) -> Section:
         kind, properties = str(resource["Type"]), dict(_mapping(resource["Properties"]))
         if kind == "AWS::IAM::Role":
-            properties["Path"] = role_path(self.environment, self.security.role_path)
-            boundary = boundary_arn(self.environment, self.security.permissions_boundary)
+            properties["Path"] = role_path(self.environment, self.place.security.role_path)
+            boundary = boundary_arn(self.environment, self.place.security.permissions_boundary)
             properties["PermissionsBoundary"] = {"Fn::Sub": boundary} if "${" in boundary else boundary
         elif kind == "AWS::CloudWatch::Alarm":
             properties |= self._alarm(size, logical_id, properties)
@@ -301,11 +308,31 @@ class _Writer:
             return name  # it calls a scaling policy
         chosen, nothing = self.loaded.product.parameters, cast("Json", {"Ref": "AWS::NoValue"})
         topic: Json = _items(actions)[0] if actions else None
+        further = [*(_items(actions)[1:] if actions else ()), *self._team_topics()]
         if chosen.alarm_email:
             topic = {"Fn::If": [_HAS_EMAIL, {"Ref": _TOPIC}, nothing if topic is None else topic]}
         if chosen.alarm_topic:
             topic = {"Fn::If": [_HAS_TOPIC, {"Ref": ALARM_TOPIC}, nothing if topic is None else topic]}
-        return name if topic is None else {**name, "AlarmActions": [topic], "OKActions": [topic]}
+        topics = [*([] if topic is None else [topic]), *further]
+        return {**name, "AlarmActions": topics, "OKActions": topics} if topics else name
+
+    def _routed_teams(self) -> tuple[str, ...]:
+        """Return the teams that a launch may choose and that have a topic of their own."""
+        offered = self.loaded.product.parameters.teams
+        named = (name for kind, name in named_audiences(self.place.alarms) if kind == "team")
+        return tuple(each for each in named if re.fullmatch(shapes.TEAM_NAME, each) and each in (offered or (each,)))
+
+    def _team_topics(self) -> list[Json]:
+        """Return the topics of the team that is chosen, as `topic_name` calls its own."""
+        nothing: Json = {"Ref": "AWS::NoValue"}
+        place = "arn:${AWS::Partition}:sns:${AWS::Region}:${AWS::AccountId}"
+        own: Json = {"Fn::Sub": f"{place}:{topic_name(self.environment, ('team', f'${{{TEAM}}}'), is_plain=True)}"}
+        teams = self._routed_teams()
+        made: list[Json] = [{"Fn::If": [_HAS_TEAM_TOPIC, own, nothing]}] if teams else []
+        for team in teams:
+            given = given_topics(self.place.alarms, ("team", team))
+            made += [{"Fn::If": [_team_condition(team), arn, nothing]} for arn in given]
+        return made
 
     def _parameter(self, by_size: Mapping[str, Section]) -> Section:
         """Return the one parameter of every size; the alias waits for the trial and the scaling of the size deployed.
@@ -396,6 +423,18 @@ def _renamed(node: Json, prefix: str) -> Json:
         else:
             made[key] = _renamed(value, prefix)
     return made
+
+
+def _team_condition(team: str) -> str:
+    return f"IsTeam{team.capitalize()}"
+
+
+def _any_of(name: str, conditions: list[Json]) -> Section:
+    """Return a condition by its name, none of no conditions; `Fn::Or` takes two to ten."""
+    while len(conditions) > 1:
+        groups = [conditions[start : start + MOST_OR] for start in range(0, len(conditions), MOST_OR)]
+        conditions = [{"Fn::Or": [*each]} if len(each) > 1 else each[0] for each in groups]
+    return {name: conditions[0]} if conditions else {}
 
 
 def _prefix(size: str) -> str:

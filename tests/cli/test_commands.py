@@ -37,6 +37,25 @@ class TestValidate:
         done = seatrial("validate", *SPECS)
         assert (done.returncode, done.stdout) == (0, "".join(f"{spec}: valid\n" for spec in SPECS))
 
+    def test_a_name_that_no_spec_has_is_told_where_every_spec_is_judged(
+        self, seatrial: Seatrial, project: Path
+    ) -> None:
+        notify = "{notify: [{teams: [serach], emails: [a@b.cc]}, {endpoints: [cat, falcon-40b], emails: [a@b.cc]}]}"
+        budgets = "{team_budgets_usd_per_month: {ads: 5}}"
+        place = f"name: qa\nregion: us-east-1\ntags: {{team: search}}\nalarms: {notify}\nobservability: {budgets}\n"
+        (project / "environments" / "qa.yaml").write_text(place)
+        done = seatrial("validate", "endpoints", "-e", "qa", "--format", "json")
+        found = [each for each in json.loads(done.stdout)["findings"] if each["rule"] == "SEA664"]
+        assert [(each["field"], each["severity"]) for each in found] == [
+            ("alarms.notify[0].teams[0]", "warning"),
+            ("alarms.notify[1].endpoints[0]", "warning"),
+            ("observability.team_budgets_usd_per_month.ads", "warning"),
+        ]
+        (project / "products").mkdir()
+        (project / "products" / "chat.yaml").write_text("name: chat\nparameters: {teams: [serach, ads]}\n")
+        done = seatrial("validate", "endpoints", "-e", "qa", "--format", "json")
+        assert done.stdout.count("SEA664") == 1, "products have teams"
+
     def test_four_mistakes_are_four_messages_exit_2_and_nothing_written(
         self, seatrial: Seatrial, project: Path
     ) -> None:

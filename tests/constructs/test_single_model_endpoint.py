@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from aws_cdk import App, Stack
+from aws_cdk import App, Environment, Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sns as sns
@@ -384,3 +385,26 @@ def test_each_model_role_may_describe_the_alarms_of_the_rollback() -> None:
         if statement["Action"] == "cloudwatch:DescribeAlarms"
     ]
     assert [name.rpartition(":")[2] for name in alarms] == ["chat-slow"] * 2
+
+
+@pytest.mark.parametrize("is_mutable", [True, False])
+def test_a_given_role_gets_the_rights_of_ours_or_its_owner_is_told_each(*, is_mutable: bool) -> None:
+    stack = Stack(App(), "S", env=Environment(account="123456789012", region="us-east-1"))
+    arn = "arn:aws:iam::123456789012:role/serving"
+    given = iam.Role.from_role_arn(stack, "Given", arn, mutable=is_mutable)
+    SingleModelEndpoint(stack, "Endpoint", endpoint_name="chat", variants=[replace(variant("new"), model_role=given)])
+    template = Template.from_stack(stack)
+    told = Annotations.from_stack(stack).find_warning("*", Match.string_like_regexp("SEA668"))
+    attached = [*template.find_resources("AWS::IAM::Policy").items()]
+    if is_mutable:
+        ((policy, made),) = attached
+        text = json.dumps(made["Properties"])
+        (model,) = template.find_resources("AWS::SageMaker::Model").values()
+        assert policy in model["DependsOn"], "the model is not made before its role may read"
+        assert told == []
+    else:
+        assert attached == []
+        (warning,) = told
+        text = f"{warning.entry.data}"
+    for action in ("ecr:BatchGetImage", "logs:PutLogEvents", "cloudwatch:PutMetricData"):
+        assert action in text

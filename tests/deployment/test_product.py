@@ -129,6 +129,26 @@ def test_what_a_launch_chooses_counts_as_a_tag_and_nothing_replaces_it(
     assert problems(tmp_path, lab={"guard_rails": RAIL | rails}, **changes) == expected
 
 
+SEARCH, EVERYBODY = "arn:aws:iam::123456789012:role/team-search", "arn:aws:iam:::role/team-*"
+
+
+@pytest.mark.parametrize(
+    ("principals", "teams", "expected"),
+    [
+        ([], {}, [("SEA665", "principals")]),
+        ([], {"search": [SEARCH]}, []),
+        ([], {"sales": [SEARCH]}, [("SEA666", "team_principals.sales")]),
+        ([SEARCH], {"search": [SEARCH]}, [("SEA667", "team_principals.search[0]")]),
+        ([EVERYBODY], {"search": [SEARCH]}, [("SEA667", "team_principals.search[0]")]),
+        (["arn:aws:iam:::role/platform"], {"search": [SEARCH], "support": ["arn:aws:iam:::role/support"]}, []),
+    ],
+)
+def test_a_principal_of_a_team_is_of_that_team_alone(
+    tmp_path: Path, principals: list[str], teams: dict[str, list[str]], expected: list[tuple[str, str]]
+) -> None:
+    assert problems(tmp_path, principals=principals, team_principals=teams) == expected
+
+
 def test_an_environment_overrides_what_a_size_sets(tmp_path: Path) -> None:
     endpoint = {**ENDPOINT, "environments": {"lab": {"workload": {"concurrency": 2}}}}
     loaded = load_product(write_product(tmp_path, endpoint=endpoint), tmp_path / "environments")

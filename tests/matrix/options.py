@@ -14,6 +14,7 @@ Document = dict[str, object]
 ACCOUNT = "123456789012"
 KEY = f"arn:aws:kms:us-east-1:{ACCOUNT}:key/11111111-2222-3333-4444-555555555555"
 TOPIC = f"arn:aws:sns:us-east-1:{ACCOUNT}:on-call"
+SLACK = {"workspace_id": "T0123ABCD", "channel_id": "C0123ABCD"}
 PUBLIC_KEY = (  # of the private key 1
     "MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEaxfR8uEsQkf4vOblY6RA8ncDfYEt6zOg9KE5RdiYwpZP40Li/hp/m47n60p8D54WK84zV2sxXs7LtkBoN79R9Q=="
 )
@@ -91,6 +92,17 @@ OPTIONS: Final[dict[str, dict[str, Change]]] = {
         ),
     },
     "topic": {"own": NOTHING, "given": environment(alarms__topic_arn=TOPIC)},
+    "on call": {
+        "environment": NOTHING,
+        "teams": environment(
+            alarms__runbook_url="https://wiki.example.com/llm",
+            alarms__notify=[
+                {"teams": ["search"], "emails": ["search@example.com"], "slack": SLACK},
+                {"endpoints": ["chat"], "topic_arn": f"{TOPIC}-2"},
+            ],
+            observability__team_budgets_usd_per_month={"search": 500.0},
+        ),
+    },
     "outputs": {"cloudformation": NOTHING, "both": environment(outputs="both")},
     "enforcement": {
         "none": NOTHING,

@@ -70,6 +70,34 @@ def problem(folder: Path, text: str, name: str = "qa") -> str:
             "  hint: give a topic in us-east-1",
         ),
         (
+            "alarms: {notify: [{teams: [search]}]}",
+            "qa.yaml:3: alarms.notify[0]: SEA660: the entry notifies nobody\n"
+            "  hint: give emails, slack, microsoft_teams, https_secret or topic_arn",
+        ),
+        (
+            "alarms: {notify: [{slack: {workspace_id: acme, channel_id: C0123ABCD}}]}",
+            "qa.yaml:3: alarms.notify[0].slack.workspace_id: SEA107: should match pattern "
+            f"'{shapes.SLACK_WORKSPACE}', not 'acme'\n"
+            "  hint: the ID that AWS Chatbot's console shows of the workspace, as in T0123ABCD",
+        ),
+        (
+            f"alarms: {{notify: [{{topic_arn: '{TOPIC.replace('us-east-1', 'eu-west-1')}'}}]}}",
+            "qa.yaml:3: alarms.notify[0].topic_arn: SEA108: the topic is in eu-west-1, the environment in us-east-1\n"
+            "  hint: give a topic in us-east-1",
+        ),
+        (
+            "alarms: {notify: [{teams: [a, b], emails: [x@y.zz]}, {teams: [b], emails: [x@y.zz]}]}",
+            "qa.yaml:3: alarms.notify[1].emails[0]: SEA662: alarms.notify[0].emails[0] has it for team b too\n"
+            "  hint: leave one out",
+        ),
+        (
+            "alarms: {notify: ["
+            + ", ".join(f"{{endpoints: [chat], topic_arn: '{TOPIC}{number}'}}" for number in range(4))
+            + "]}",
+            "qa.yaml:3: alarms.notify: SEA663: an alarm of chat would notify 6 topics; CloudWatch takes 5\n"
+            "  hint: leave out entries with topic_arn",
+        ),
+        (
             "guard_rails: {instance_types: []}",
             "qa.yaml:3: guard_rails.instance_types: SEA107: the list is empty\n"
             "  hint: give at least one item, or leave the field out",
@@ -94,6 +122,12 @@ def test_a_hyphen_in_the_name_would_mix_up_stacks(environments: Path) -> None:
         "  hint: lower-case letters and digits, no hyphen: `prod-eu` with `chat` would share a stack name with `prod` "
         "and `eu-chat`"
     )
+
+
+def test_chatbot_is_not_in_every_partition(environments: Path) -> None:
+    slack = "{workspace_id: T0123ABCD, channel_id: C0123ABCD}"
+    told = problem(environments, f"name: qa\nregion: cn-north-1\nalarms: {{notify: [{{slack: {slack}}}]}}\n")
+    assert "alarms.notify[0].slack: SEA661: AWS Chatbot is not in cn-north-1" in told
 
 
 @pytest.mark.parametrize("region", ["cn-north-1", "eu-west-3", "us-gov-west-1"])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -22,6 +21,7 @@ from tests.stacks.conftest import ROOT, alarms_that_roles_may_describe, dev
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from seatrial.deployment.document import Deployment
 
@@ -101,15 +101,19 @@ def test_one_request_without_a_copy_is_alarming_and_first_tokens_that_aws_does_n
     assert "SageMaker publishes none of inference components" in kept["Properties"]["AlarmDescription"]
 
 
-def test_each_alarm_has_its_section_in_the_runbook(dev_template: Template) -> None:
+def test_each_alarm_has_its_section_in_a_runbook_whose_address_the_environment_gives(dev_template: Template) -> None:
     text = (ROOT / "docs" / "how-to" / "alarms.md").read_text()
     sections = {heading.lower().replace(" ", "-") for heading in re.findall(r"^## (.*)$", text, re.MULTILINE)}
-    linked = set()
-    for alarm in dev_template.find_resources(ALARM).values():
-        page, _, section = alarm["Properties"]["AlarmDescription"].rpartition("Runbook: ")[2].partition("#")
-        assert (ROOT / Path(page)).is_file()
-        linked.add(section)
+    url = "https://wiki.example.com/llm"
+    given = dev().environment.model_copy(update={"alarms": Alarms(runbook_url=url)})
+    linked = {
+        alarm["Properties"]["AlarmDescription"].rpartition(f"Runbook: {url}#")[2].partition(".")[0]
+        for alarm in template_of(replace(dev(), environment=given)).find_resources(ALARM).values()
+    }
     assert linked == {"5xx-errors", "no-capacity", "model-latency", "time-to-first-token"} <= sections
+    for alarm in dev_template.find_resources(ALARM).values():
+        assert "docs/" not in alarm["Properties"]["AlarmDescription"], "no path that another repository lacks"
+        assert alarm["Properties"]["AlarmDescription"].endswith(". Cause: `seatrial doctor chat -e dev`")
 
 
 def test_every_alarm_tells_its_topic_of_beginning_and_end(dev_template: Template) -> None:

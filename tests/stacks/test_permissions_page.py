@@ -14,7 +14,7 @@ from cfnlint.decode import cfn_yaml  # type: ignore[import-untyped]  # no type i
 from scripts import permissions_page
 from seatrial.repository.answers import Answers, new_targets
 from seatrial.repository.write import repository_files
-from seatrial.specs.environment import Audit
+from seatrial.specs.environment import Audit, EnvironmentSpec
 from seatrial.specs.guardrails.limits import Enforcement, GuardRails
 from seatrial_cdk.jobs.optimization_job import OptimizationsStack
 from seatrial_cdk.trials.trials_stack import TrialScheduleGroup, TrialsStack
@@ -31,7 +31,15 @@ BEGIN, END = "<!-- begin permissions: UPDATE_GOLDEN=1 pytest tests/stacks -->\n"
 @pytest.fixture(scope="module")
 def templates(assembly: Path) -> list[permissions_page.Template]:
     synthesized = [json.loads(file.read_text()) for file in sorted(assembly.glob("*.template.json"))]
-    return [*synthesized, audited_trials(), workflow_roles(), schedules_role(), launch_role(), jobs_roles()]
+    return [
+        *synthesized,
+        audited_trials(),
+        workflow_roles(),
+        watched_trials(),
+        schedules_role(),
+        launch_role(),
+        jobs_roles(),
+    ]
 
 
 def audited_trials() -> permissions_page.Template:
@@ -41,6 +49,19 @@ def audited_trials() -> permissions_page.Template:
         update={"audit": Audit(mode="compliance", years=7), "guard_rails": GuardRails(enforcement=Enforcement())}
     )
     stack = TrialsStack(App(analytics_reporting=False, context=context), environment=audited)
+    template: permissions_page.Template = json.loads(json.dumps(Template.from_stack(stack).to_json()))
+    return template
+
+
+def watched_trials() -> permissions_page.Template:
+    """Return the trial service of an environment with a budget, a schedule, and channels that are notified."""
+    context = json.loads((ROOT / "cdk.json").read_text())["context"]
+    place = prod().environment
+    written = place.model_dump(mode="json", exclude_unset=True)
+    written |= {"trial_schedule": "rate(7 days)", "observability": {"budget_usd_per_month": 100.0}}
+    slack = {"workspace_id": "T0123ABCD", "channel_id": "C0123ABCD"}
+    watched = EnvironmentSpec.model_validate({**written, "alarms": {"notify": [{"teams": ["team"], "slack": slack}]}})
+    stack = TrialsStack(App(analytics_reporting=False, context=context), environment=watched)
     template: permissions_page.Template = json.loads(json.dumps(Template.from_stack(stack).to_json()))
     return template
 

@@ -8,22 +8,30 @@ import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from aws_cdk import App, Stack
+from aws_cdk.assertions import Template as AssertedTemplate
 from cfnlint import lint  # type: ignore[import-untyped]  # no type information published
 from ministack.core.iam_evaluator import EvalContext, evaluate, parse_policy_document
 
 from benchmarks.living_endpoint.synthesis import synthesize
+from seatrial.specs.product import ProductSpec
 from seatrial_base.errors import SpecError
 from seatrial_cdk.observability.endpoint_alarms import NEVER
+from seatrial_cdk.vending.product_portfolio import Offer, ProductPortfolio
 from seatrial_stacks.publish_products import publish
 from tests.policy_findings import policy_findings
 from tests.resource_types import unknown_types
-from tests.sample_product import ENDPOINT, lock_sizes, write_product
+from tests.sample_product import ENDPOINT, PRODUCT, lock_sizes, write_product
 from tests.stacks.conftest import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+ROLE = "arn:aws:iam::123456789012:role/team-search"
+PAGES = "arn:aws:sns:us-east-1:123456789012:pages"
+NOTIFIED = [{"teams": ["search", "sales"], "emails": ["x@example.com"]}, {"teams": ["search"], "topic_arn": PAGES}]
+NOTIFYING: dict[str, object] = {"alarms": {"notify": NOTIFIED}}
 Template = Any  # a document of CloudFormation
 DEPENDENCIES = "W3005"  # CDK writes dependencies out that a reference implies
 
@@ -32,7 +40,7 @@ DEPENDENCIES = "W3005"  # CDK writes dependencies out that a reference implies
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Publish a product, in the folder of the feature flags."""
     folder = tmp_path_factory.mktemp("team")
-    product = write_product(folder)
+    product = write_product(folder, lab=NOTIFYING)
     lock_sizes(product, folder / "environments")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(ROOT)
@@ -171,7 +179,7 @@ def test_a_published_version_never_changes(folder: Path) -> None:
     path, source = publish([product], environments)
     assert source == path.with_name("lab.source.json")
     published = path.read_bytes()
-    write_product(folder, endpoint={**ENDPOINT, "slo": {"ttft_ms": {"p95": 10_000}}})
+    write_product(folder, lab=NOTIFYING, endpoint={**ENDPOINT, "slo": {"ttft_ms": {"p95": 10_000}}})
     lock_sizes(product, environments)
     try:
         with pytest.raises(SpecError, match=r"SEA495: version 1\.0\.0 was published for lab from another product"):
@@ -333,3 +341,49 @@ def test_the_launch_role_does_what_products_need_and_no_more(
         service_context=context,
     )
     assert (evaluate(asked, [policy]).decision == "Allow") is allowed
+
+
+def test_each_team_has_a_portfolio_whose_rule_is_that_team() -> None:
+    changed = {**PRODUCT, "principals": [], "team_principals": {"search": [ROLE], "support": [f"{ROLE}-support"]}}
+    stack = Stack(App(analytics_reporting=False), "Products")
+    offer = Offer(product=ProductSpec.model_validate(changed), versions={})
+    launch = "arn:aws:iam::123456789012:role/launch"
+    ProductPortfolio(stack, "Portfolio", environment="lab", owner="us", offers=[offer], launch_role_arn=launch)
+    made = AssertedTemplate.from_stack(stack).to_json()
+    names = {
+        name: each["Properties"]["DisplayName"]
+        for name, each in made["Resources"].items()
+        if each["Type"] == "AWS::ServiceCatalog::Portfolio"
+    }
+    teams = {f"Endpoints of {team} in lab": [team] for team in ("search", "support")}
+    assert {*names.values()} == {"Endpoints in lab", *teams}
+    rules = {
+        names[each["Properties"]["PortfolioId"]["Ref"]]: json.loads(each["Properties"]["Rules"])
+        for each in of_type(made, "AWS::ServiceCatalog::LaunchTemplateConstraint")
+    }
+    allowed = {name: rule["TeamIsKnown"]["Assertions"][0]["Assert"]["Fn::Contains"][0] for name, rule in rules.items()}
+    assert allowed == {"Endpoints in lab": ["search", "support"], **teams}
+    for kind in ("LaunchRoleConstraint", "ResourceUpdateConstraint"):
+        places = [each["Properties"]["PortfolioId"]["Ref"] for each in of_type(made, f"AWS::ServiceCatalog::{kind}")]
+        assert {names[each] for each in places} == {*names.values()}
+    launchers = of_type(made, "AWS::ServiceCatalog::PortfolioPrincipalAssociation")
+    whose = {names[each["Properties"]["PortfolioId"]["Ref"]]: each["Properties"]["PrincipalARN"] for each in launchers}
+    assert whose == {"Endpoints of search in lab": ROLE, "Endpoints of support in lab": f"{ROLE}-support"}
+    assert len(of_type(made, "AWS::ServiceCatalog::CloudFormationProduct")) == 1
+
+
+def test_alarms_of_a_launch_notify_the_topic_of_its_team_which_has_tags_of_the_environment(template: Template) -> None:
+    nothing = {"Ref": "AWS::NoValue"}
+    own = {"Fn::Sub": "arn:${AWS::Partition}:sns:${AWS::Region}:${AWS::AccountId}:seatrial-lab-${Team}-alarms"}
+    alarms = [each["Properties"] for each in of_type(template, "AWS::CloudWatch::Alarm")]
+    notifying = [each for each in alarms if "OKActions" in each]
+    assert len(notifying) == 6
+    for alarm in notifying:
+        assert alarm["AlarmActions"][1:] == [
+            {"Fn::If": ["HasTeamTopic", own, nothing]},
+            {"Fn::If": ["IsTeamSearch", PAGES, nothing]},
+        ]
+    assert template["Conditions"]["HasTeamTopic"] == {"Condition": "IsTeamSearch"}, "the product offers no sales"
+    (topic,) = of_type(template, "AWS::SNS::Topic")
+    assert {"Key": "stage", "Value": "lab"} in topic["Properties"]["Tags"]
+    assert "seatrial doctor " in json.dumps(alarms[0]["AlarmDescription"])

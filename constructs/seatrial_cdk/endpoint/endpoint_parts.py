@@ -27,9 +27,9 @@ from seatrial_cdk.observability.endpoint_alarms import (
     ContainerAlarms,
     EndpointAlarms,
     ReservationAlarm,
-    topic_arn,
 )
 from seatrial_cdk.observability.endpoint_dashboard import define_endpoint_dashboard
+from seatrial_cdk.observability.on_call import on_call_of
 from seatrial_cdk.place import TOKEN_MARKER
 from seatrial_cdk.policy import acknowledge, allow, policy_document
 from seatrial_cdk.scaling.endpoint_scaling import define_scaling, start_minutes
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from seatrial.deployment.document import Deployment
     from seatrial.specs.endpoint import EndpointSpec
     from seatrial_cdk.endpoint.endpoint_interface import DefinedEndpoint, ILlmEndpoint
+    from seatrial_cdk.observability.endpoint_alarms import OnCall
     from seatrial_cdk.scaling.endpoint_scaling import EndpointScaling
 
 
@@ -284,10 +285,10 @@ def define_parts(
         alias_scope: What the alias belongs to, which stays in each generation; default: `scope`.
     """
     spec, environment, names = deployment.endpoint, deployment.environment, alias_scope or scope
-    topic = topic or _topic_arn(scope, deployment)
-    alarms, watched = _define_alarms(scope, suffix, endpoint, deployment, topic, deployment)
+    on_call = on_call_of(scope, deployment, deployment, topic)
+    alarms, watched = _define_alarms(scope, suffix, endpoint, deployment, on_call, deployment)
     for variant in endpoint.further_variants():
-        _alarms_of(scope, f"Alarms{suffix}{variant.variant_name}", variant, spec, topic)
+        _alarms_of(scope, f"Alarms{suffix}{variant.variant_name}", variant, spec, on_call)
     # The embedded AWS has no metric math in alarms.
     if (ends_at := spec.hosting.reservation_end) is not None and not environment.is_embedded:
         ReservationAlarm(
@@ -296,7 +297,7 @@ def define_parts(
             endpoint=endpoint,
             ends_at=ends_at,
             notice_days=spec.hosting.capacity_reservation_notice_days,
-            topic_arn=topic,
+            on_call=on_call,
         )
     candidate = trial = schedule = router = None
     if isinstance(endpoint, ComponentEndpoint) and spec.trial.mode != "off":
@@ -338,6 +339,7 @@ def define_parts(
             expression=environment.trial_schedule,
             window_minutes=environment.trial_window_minutes,
             role_path=environment.security.role_path,
+            topic_arns=on_call.topic_arns[1:],
         )
     return EndpointParts(
         alarms=alarms,
@@ -353,17 +355,17 @@ def define_parts(
 
 
 def _define_alarms(  # noqa: PLR0917 (private)
-    scope: Construct, suffix: str, endpoint: ILlmEndpoint, model: Deployment, topic: str | None, host: Deployment
+    scope: Construct, suffix: str, endpoint: ILlmEndpoint, model: Deployment, on_call: OnCall, host: Deployment
 ) -> tuple[EndpointAlarms, ContainerAlarms | None]:
     """Define the alarms of a model, and those on its containers where its host publishes their metrics."""
     spec, engine, metrics = model.endpoint, model.plan.engine.value, host.endpoint.hosting.metrics
-    alarms = _alarms_of(scope, f"Alarms{suffix}", endpoint, spec, topic, start_minutes(model))
+    alarms = _alarms_of(scope, f"Alarms{suffix}", endpoint, spec, on_call, start_minutes(model))
     if model.environment.is_embedded:  # which has no PromQL alarms
         return alarms, None
     bound_ms = spec.slo.ttft_ms.p95
     if metrics is not None and metrics.detailed and engine in ENGINES_WITH_METRICS:
         name = f"ContainerAlarms{suffix}"
-        return alarms, ContainerAlarms(scope, name, endpoint=endpoint, ttft_p95_ms=bound_ms, topic_arn=topic)
+        return alarms, ContainerAlarms(scope, name, endpoint=endpoint, ttft_p95_ms=bound_ms, on_call=on_call)
     if endpoint.inference_component_name is not None and bound_ms is not None:
         mend = f"nor does it collect metrics of {engine}"
         if engine in ENGINES_WITH_METRICS:
@@ -374,7 +376,7 @@ def _define_alarms(  # noqa: PLR0917 (private)
 
 
 def _alarms_of(  # noqa: PLR0917 (private)
-    scope: Construct, construct_id: str, watched: ILlmEndpoint, spec: EndpointSpec, topic: str | None, start: int = 1
+    scope: Construct, construct_id: str, watched: ILlmEndpoint, spec: EndpointSpec, on_call: OnCall, start: int = 1
 ) -> EndpointAlarms:
     return EndpointAlarms(
         scope,
@@ -382,7 +384,7 @@ def _alarms_of(  # noqa: PLR0917 (private)
         endpoint=watched,
         slo=spec.slo,
         output_tokens=spec.workload.output_tokens,
-        topic_arn=topic,
+        on_call=on_call,
         start_minutes=start,
     )
 
@@ -481,7 +483,7 @@ def _define_guest(  # noqa: PLR0917 (private)
     host: ComponentEndpoint,
     deployment: Deployment,
     guest: Deployment,
-    topic_arn: str | None,
+    topic: str | None,
     alias_scope: Construct,
 ) -> GuestParts:
     spec, component = guest.endpoint, deployment.component_of(guest)
@@ -498,7 +500,8 @@ def _define_guest(  # noqa: PLR0917 (private)
         weights_key=host.weights_key,
         role_options=host.role_options,
     )
-    alarms, _ = _define_alarms(added, "", added, guest, topic_arn, deployment)
+    on_call = on_call_of(scope, deployment, guest, topic)
+    alarms, _ = _define_alarms(added, "", added, guest, on_call, deployment)
     scaling = define_scaling(added, "Scaling", added, guest, None)
     alias = EndpointAlias(
         alias_scope, f"Alias-{spec.name}", endpoint=added, after=[each for each in (scaling,) if each is not None]
@@ -512,11 +515,3 @@ def _define_guest(  # noqa: PLR0917 (private)
         alias=alias,
         adapters=_define_adapters(added, guest),
     )
-
-
-def _topic_arn(scope: Construct, deployment: Deployment) -> str | None:
-    """Return the topic of the alarms: the environment's own, else the one beside the trial service, if any is."""
-    environment = deployment.environment
-    if environment.alarms.topic_arn is not None or deployment.endpoint.trial.mode == "off":
-        return environment.alarms.topic_arn
-    return topic_arn(Stack.of(scope), environment.name)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from aws_cdk import aws_ecr as ecr
+    from constructs import IDependable
 
     from seatrial.specs.environment import Security
     from seatrial_cdk.endpoint.container_network import ContainerNetwork
@@ -177,9 +178,7 @@ class ExecutionRole(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         place = StackPlace.of(self)
-        reads = [] if sources is None else [*_reads(place, sources)]
-        joins = [*join_network(place, network)] if network.subnet_ids else []
-        statements = [*reads, *_observe(place, name), *joins]
+        statements = _serving(place, name, sources, network)
         self.rights = policy_document(statements)
         self.role = iam.Role(
             self,
@@ -192,6 +191,48 @@ class ExecutionRole(Construct):
             **role_arguments(options),
         )
         acknowledge_wildcards(self.role, resources_of(statements), WILDCARDS)
+
+
+def _serving(place: StackPlace, name: str, sources: ModelSources | None, network: ContainerNetwork) -> list[Statement]:
+    reads = [] if sources is None else [*_reads(place, sources)]
+    joins = [*join_network(place, network)] if network.subnet_ids else []
+    return [*reads, *_observe(place, name), *joins]
+
+
+def serving_role(
+    scope: Construct,
+    construct_id: str,
+    role: iam.IRole | None,
+    *,
+    name: str,
+    sources: ModelSources | None,
+    network: ContainerNetwork,
+    options: RoleOptions,
+) -> tuple[iam.IRole, IDependable]:
+    """Return a role that serves, ours or the one that is given, and what has to be there before it is used.
+
+    One that is given may then do what ours may: a policy is attached to a role of this app, or of this account. One
+    that may not be changed (`mutable=False`, or of another account) stays as it is, and a warning tells its owner every
+    statement that it needs.
+
+    Args:
+        role: The role that is given; `None` for one of ours.
+        name: As `ExecutionRole` has it, and so the others.
+    """
+    if role is None:
+        role = ExecutionRole(scope, construct_id, name=name, sources=sources, network=network, options=options).role
+        return role, role
+    statements = _serving(StackPlace.of(scope), name, sources, network)
+    results = [role.add_to_principal_policy(iam.PolicyStatement.from_json(each)) for each in statements]
+    acknowledge_wildcards(role, resources_of(statements), WILDCARDS)
+    attached = results[0].policy_dependable
+    # The CDK answers `statement_added` of a role that it leaves alone too; only a policy is a construct.
+    if isinstance(attached, Construct):
+        return role, attached
+    listed = json.dumps(Stack.of(scope).resolve(statements), sort_keys=True)
+    message = f"SEA668: the role that is given may not be changed here; let its owner add these statements: {listed}"
+    Annotations.of(scope).add_warning_v2("seatrial:SEA668", message)
+    return role, role
 
 
 def allow_reading_alarms(scope: Construct, roles: Iterable[iam.IRole], alarm_names: Sequence[str]) -> None:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
-from aws_cdk import Stack
+from aws_cdk import Stack, Tags
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
 from seatrial.documents.live import ROLLBACK_ALARM, ROLLBACK_ALARMS_OFF
+from seatrial.specs.environment import EVERYONE
 from seatrial_base.errors import SpecError
+from seatrial_base.tags import ENVIRONMENT_TAG, TEAM_TAG
 from seatrial_base.units import MS_PER_S, S_PER_HOUR, S_PER_MINUTE
 from seatrial_cdk.place import StackPlace
-from seatrial_cdk.value_checks import AT_LEAST_ONE, check_number
+from seatrial_cdk.value_checks import AT_LEAST_ONE, check_number, in_unit
 from seatrial_load.aws.container_metrics import (
     COMPONENT_LABEL,
     ENDPOINT_LABEL,
@@ -31,9 +35,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from datetime import datetime
 
+    from aws_cdk import Duration
     from aws_cdk import aws_kms as kms
 
     from seatrial.specs.endpoint import Slo
+    from seatrial.specs.environment import Audience
     from seatrial_cdk.endpoint.endpoint_interface import ILlmEndpoint
 
 
@@ -47,12 +53,13 @@ ENGINES_WITH_METRICS = ("lmi", "vllm", "sglang")
 """Those whose metrics SageMaker collects (developer guide, "Amazon SageMaker AI detailed observability")."""
 PENDING_MINUTES: Final = 5
 RECOVERY_MINUTES: Final = 5
+LONGEST_TEAM = 64
+"""Characters of a team's name in that of its topic, which has 256."""
 MINUTES_WATCHED = 5
 MINUTES_BAD = 3
 ERRORS_PER_MINUTE = 5
 US_PER_MS = MS_PER_S
 NAMESPACE = "AWS/SageMaker"
-RUNBOOK = "docs/how-to/alarms.md"
 NEVER = 1e15
 """A threshold that no metric reaches: 31 years in microseconds, and more requests than a minute has."""
 ON_CALL = "OnCall"
@@ -61,18 +68,66 @@ ROLLBACK_ALARMS = ROLLBACK_ALARMS_OFF.partition("=")[0]
 """The context by which a deployment goes without rollback by alarms."""
 
 
-def topic_name(environment: str) -> str:
-    """Return the name of the topic that an environment's alarms notify where none is given."""
+def topic_name(environment: str, audience: Audience = EVERYONE, *, is_plain: bool = False) -> str:
+    """Return the name of the topic that is made for an environment's alarms, or for those of a team or an endpoint.
+
+    No underscore is in the name of an endpoint or of a product's team, so none of the three is another's.
+
+    Args:
+        is_plain: The name is that of a parameter, whose values have letters and digits alone.
+    """
+    kind, name = audience
+    if kind == "endpoint":
+        return f"seatrial-{environment}-endpoint_{name}-alarms"
+    if kind == "team":
+        # A tag may have signs that a topic may not.
+        plain = re.sub("[^A-Za-z0-9]+", "-", name)[:LONGEST_TEAM]
+        name = name if plain == name or is_plain else f"{plain}-{sha256(name.encode()).hexdigest()[:6]}"
+        return f"seatrial-{environment}-{name}-alarms"
     return f"seatrial-{environment}-alarms"
 
 
-def topic_arn(stack: Stack, environment: str) -> str:
-    """Return the ARN of the topic that an environment's alarms notify where none is given; no stack exports it.
+def topic_arn(stack: Stack, environment: str, audience: Audience = EVERYONE) -> str:
+    """Return the ARN of a topic that is made for an environment's alarms; no stack exports it.
 
     Args:
         stack: The endpoint's stack, in the account and region of the environment.
+        audience: The team or endpoint whose topic it is; default: the environment.
     """
-    return StackPlace.of(stack).arn("sns", topic_name(environment))
+    return StackPlace.of(stack).arn("sns", topic_name(environment, audience))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OnCall:
+    """Whom the alarms of an endpoint notify, and where who is notified looks next.
+
+    Attributes:
+        topic_arns: Topics that are notified of each alarm and of its end; at most five.
+        runbook_url: Address of a runbook, with a section for each kind of alarm; empty without one.
+        dashboard_url: Address of a dashboard; empty without one.
+        command: Command that tells the cause; empty without one.
+    """
+
+    topic_arns: tuple[str, ...] = ()
+    runbook_url: str = ""
+    dashboard_url: str = ""
+    command: str = ""
+
+    def description(self, condition: str, section: str) -> str:
+        """Return the description of an alarm.
+
+        Args:
+            section: Anchor of its section in the runbook.
+        """
+        places = {
+            "Runbook": f"{self.runbook_url}#{section}" if self.runbook_url else "",
+            "Dashboard": self.dashboard_url,
+            "Cause": f"`{self.command}`" if self.command else "",
+        }
+        return ". ".join([condition, *(f"{name}: {place}" for name, place in places.items() if place)])
+
+
+NOBODY = OnCall()
 
 
 class AlarmTopic(Construct):
@@ -84,13 +139,26 @@ class AlarmTopic(Construct):
 
     Args:
         key: Encrypts the messages.
+        audience: The team or endpoint whose topic it is; default: the environment.
     """
 
-    def __init__(self, scope: Construct, construct_id: str, *, environment: str, key: kms.IKey) -> None:
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        environment: str,
+        key: kms.IKey,
+        audience: Audience = EVERYONE,
+    ) -> None:
         super().__init__(scope, construct_id)
         self.key = key
-        self.topic = sns.Topic(self, "Resource", topic_name=topic_name(environment), master_key=key, enforce_ssl=True)
+        name = topic_name(environment, audience)
+        self.topic = sns.Topic(self, "Resource", topic_name=name, master_key=key, enforce_ssl=True)
         allow_alarms(self, self.topic)
+        Tags.of(self).add(ENVIRONMENT_TAG, environment)
+        if audience[0] == "team":
+            Tags.of(self).add(TEAM_TAG, audience[1])
 
 
 def allow_alarms(scope: Construct, topic: sns.ITopic) -> None:
@@ -155,7 +223,7 @@ class EndpointAlarms(Construct):
         output_tokens: Length of an answer, in tokens; it is needed where the SLO bounds TTFT and TPOT alone.
         topic: SNS topic that is notified of each alarm and of its end; one of this app, and its key, allow that to
             CloudWatch; default: none.
-        topic_arn: The topic by its ARN, in place of `topic`.
+        on_call: Topics by their ARNs, beside `topic`, and what descriptions name; default: nothing.
         start_minutes: Minutes that a copy may take to start, for an endpoint that scales to zero: requests that are
             refused for so long are normal, and raise no alarm. Default: it always has a copy.
 
@@ -172,25 +240,27 @@ class EndpointAlarms(Construct):
         slo: Slo,
         output_tokens: int,
         topic: sns.ITopic | None = None,
-        topic_arn: str | None = None,
-        start_minutes: int = 1,
+        on_call: OnCall = NOBODY,
+        start_minutes: int | Duration = 1,
     ) -> None:
         super().__init__(scope, construct_id)
         check_number(self, "output_tokens", output_tokens, AT_LEAST_ONE)
+        start_minutes = in_unit(start_minutes, "minutes")
         check_number(self, "start_minutes", start_minutes, AT_LEAST_ONE)
         if topic is not None:
             allow_alarms(self, topic)
-            topic_arn = topic.topic_arn
+            on_call = replace(on_call, topic_arns=(topic.topic_arn, *on_call.topic_arns))
         conditions = [*_conditions(endpoint, slo, output_tokens, start_minutes)]
         self._on_call = Construct(self, ON_CALL) if endpoint.rolls_back else self
         beginning = alarm_beginning(self, endpoint)
         called = None if beginning is None else f"{beginning}{construct_id}{ON_CALL if endpoint.rolls_back else ''}"
         self.alarms = tuple(
-            _alarm(self._on_call, each, endpoint, called, topic_arn) for each in conditions if each.threshold < NEVER
+            _alarm(self._on_call, each, endpoint, called, on_call) for each in conditions if each.threshold < NEVER
         )
         called = None if beginning is None else f"{beginning}{construct_id}"
         rollback = _rollback_conditions(self, conditions) if endpoint.rolls_back else ()
-        self.rollback = tuple(_alarm(self, each, endpoint, called) for each in rollback)
+        silent = replace(on_call, topic_arns=())
+        self.rollback = tuple(_alarm(self, each, endpoint, called, silent) for each in rollback)
         self.rollback_names = tuple(alarm.ref for alarm in self.rollback)
         endpoint.roll_back_on(self.rollback_names)
 
@@ -293,15 +363,15 @@ def _latency(bound_ms: float | None, what: str, *, construct_id: str, metric_nam
 
 
 def _alarm(
-    scope: Construct, condition: _Condition, endpoint: ILlmEndpoint, called: str | None, topic_arn: str | None = None
+    scope: Construct, condition: _Condition, endpoint: ILlmEndpoint, called: str | None, on_call: OnCall
 ) -> cloudwatch.CfnAlarm:
     is_percentile = condition.statistic.startswith("p")
-    actions = None if topic_arn is None else [topic_arn]
+    actions = [*on_call.topic_arns] or None
     return cloudwatch.CfnAlarm(
         Construct(scope, condition.construct_id),
         "Resource",
         alarm_name=None if called is None else f"{called}{condition.construct_id}",
-        alarm_description=f"{condition.description}. Runbook: {RUNBOOK}#{condition.section}",
+        alarm_description=on_call.description(condition.description, condition.section),
         namespace=NAMESPACE,
         metric_name=condition.metric_name,
         statistic=None if is_percentile else condition.statistic,
@@ -351,7 +421,7 @@ class ContainerAlarms(Construct):
     Args:
         endpoint: What is watched.
         ttft_p95_ms: Bound of the time to first token; default: that is not watched.
-        topic_arn: ARN of the topic that is notified of each alarm and of its end; default: none.
+        on_call: Whom they notify, and what their descriptions name; default: nothing.
     """
 
     def __init__(
@@ -360,8 +430,8 @@ class ContainerAlarms(Construct):
         construct_id: str,
         *,
         endpoint: ILlmEndpoint,
-        ttft_p95_ms: float | None = None,
-        topic_arn: str | None = None,
+        ttft_p95_ms: float | Duration | None = None,
+        on_call: OnCall = NOBODY,
     ) -> None:
         super().__init__(scope, construct_id)
         labels = {LABELS[name]: value for name, value in endpoint.metric_dimensions.items()}
@@ -373,7 +443,7 @@ class ContainerAlarms(Construct):
                 self,
                 "KvCache",
                 called,
-                topic_arn,
+                on_call,
                 query=" or ".join(f"{selector(metric, labels)} >= {KV_FULL_SHARE:g}" for metric in KV_CACHE),
                 description=f"the KV cache of {name} is {KV_FULL_SHARE:.0%} full for {PENDING_MINUTES} minutes",
                 section="kv-cache",
@@ -382,18 +452,18 @@ class ContainerAlarms(Construct):
                 self,
                 "Queue",
                 called,
-                topic_arn,
+                on_call,
                 query=" or ".join(f"sum({selector(metric, labels)}) >= 1" for metric in WAITING),
                 description=f"requests wait in the engines of {name} for {PENDING_MINUTES} minutes on end",
                 section="queue",
             ),
         )
-        if ttft_p95_ms is not None:
+        if (ttft_p95_ms := in_unit(ttft_p95_ms, "ms", is_whole=False)) is not None:
             first_token = _query_alarm(
                 self,
                 "Ttft",
                 called,
-                topic_arn,
+                on_call,
                 query=f"({first_token_query(labels, 'p95')}) >= {ttft_p95_ms / MS_PER_S:g}",
                 description=f"p95 time to first token of {name} exceeds its SLO of {ttft_p95_ms:g} ms",
                 section="time-to-first-token",
@@ -412,7 +482,7 @@ class ReservationAlarm(Construct):
         endpoint: What the capacity is reserved for.
         ends_at: When it ends, with its time zone.
         notice_days: How long before that the alarm is raised, in days.
-        topic_arn: ARN of the topic that is notified; default: none.
+        on_call: Whom it notifies, and what its description names; default: nothing.
     """
 
     def __init__(
@@ -422,13 +492,14 @@ class ReservationAlarm(Construct):
         *,
         endpoint: ILlmEndpoint,
         ends_at: datetime,
-        notice_days: int,
-        topic_arn: str | None = None,
+        notice_days: int | Duration,
+        on_call: OnCall = NOBODY,
     ) -> None:
         super().__init__(scope, construct_id)
+        notice_days = in_unit(notice_days, "days")
         check_number(self, "notice_days", notice_days, AT_LEAST_ONE)
         beginning = alarm_beginning(self, endpoint)
-        actions = None if topic_arn is None else [topic_arn]
+        ending = f"the reserved capacity of {endpoint.endpoint_name} ends at {ends_at:%Y-%m-%d %H:%M %Z}"
         alarm = cloudwatch.CfnAlarm
         dimensions = [
             alarm.DimensionProperty(name=name, value=value) for name, value in endpoint.metric_dimensions.items()
@@ -440,8 +511,9 @@ class ReservationAlarm(Construct):
             self,
             "Resource",
             alarm_name=None if beginning is None else f"{beginning}{construct_id}",
-            alarm_description=f"the reserved capacity of {endpoint.endpoint_name} ends at {ends_at:%Y-%m-%d %H:%M %Z}: "
-            f"no instance of it serves after that. Runbook: {RUNBOOK}#reserved-capacity",
+            alarm_description=on_call.description(
+                f"{ending}: no instance of it serves after that", "reserved-capacity"
+            ),
             metrics=[
                 alarm.MetricDataQueryProperty(id="requests", metric_stat=hourly, return_data=False),
                 alarm.MetricDataQueryProperty(id="days", expression=days, return_data=True),
@@ -450,7 +522,7 @@ class ReservationAlarm(Construct):
             threshold=notice_days,
             evaluation_periods=1,
             treat_missing_data="ignore",
-            alarm_actions=actions,
+            alarm_actions=[*on_call.topic_arns] or None,
         )
 
 
@@ -458,14 +530,14 @@ def _query_alarm(
     scope: ContainerAlarms,
     construct_id: str,
     called: str | None,
-    topic_arn: str | None,
+    on_call: OnCall,
     *,
     query: str,
     description: str,
     section: str,
 ) -> cloudwatch.CfnAlarm:
     """Define an alarm that is raised while a query has a result for five minutes on end."""
-    actions = None if topic_arn is None else [topic_arn]
+    actions = [*on_call.topic_arns] or None
     criteria = cloudwatch.CfnAlarm.AlarmPromQLCriteriaProperty(
         query=query,
         pending_period=PENDING_MINUTES * S_PER_MINUTE,
@@ -475,7 +547,7 @@ def _query_alarm(
         Construct(scope, construct_id),
         "Resource",
         alarm_name=None if called is None else f"{called}{construct_id}",
-        alarm_description=f"{description}. Runbook: {RUNBOOK}#{section}",
+        alarm_description=on_call.description(description, section),
         evaluation_criteria=cloudwatch.CfnAlarm.EvaluationCriteriaProperty(prom_ql_criteria=criteria),
         evaluation_interval=S_PER_MINUTE,
         alarm_actions=actions,

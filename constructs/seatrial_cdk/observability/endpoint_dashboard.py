@@ -9,6 +9,7 @@ from aws_cdk import Stack, Token
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
+from seatrial_base.catalog.images import console_host
 from seatrial_base.catalog.instances import find_instance
 from seatrial_base.units import S_PER_MINUTE
 from seatrial_cdk.endpoint.variant_instances import VARIANT_NAME
@@ -40,7 +41,6 @@ TRIALS: Final = "Seatrial"
 US_PER_MS: Final = 1000
 TRIAL_PERIOD_S: Final = 3600
 HOURS_PER_MONTH: Final = 730
-RUNBOOK: Final = "docs/how-to/observe.md"
 _TOKENS: Final = ("OutputTokensPerSecond", "output tokens per second")
 _PRICE: Final = ("UsdPerMillionOutputTokens", "USD per million")
 
@@ -169,9 +169,8 @@ def _heading(
             price = f"{instances.price_note}: {instances.usd_per_hour:g} USD per instance and hour"
         lines.append(f"{instances.instance_type}, {instances.accelerators} accelerators each; {price}")
     if trials is not None and trials.results_bucket is not None:
-        folder = f"https://s3.console.aws.amazon.com/s3/buckets/{trials.results_bucket}?region={region}&prefix=trials/"
+        folder = f"https://{console_host(region)}/s3/buckets/{trials.results_bucket}?region={region}&prefix=trials/"
         lines.append(f"[results of trials]({folder})")
-    lines.append(f"Explained in {RUNBOOK}")
     return "\n\n".join(lines)
 
 
@@ -317,6 +316,18 @@ def define_endpoint_dashboard(
         container_alarms=container_alarms,
         dashboard_name=f"seatrial-{deployment.endpoint_name}",
     )
+
+
+def dashboard_url(deployment: Deployment) -> str:
+    """Return the address of what shows a deployment: its own dashboard, else its environment's; empty without one."""
+    environment, shown = deployment.environment, deployment.environment.observability
+    has_environment = shown.has_environment_dashboard and deployment.needs_trial_service
+    if environment.is_embedded or not (shown.has_endpoint_dashboards or has_environment):  # it has no console
+        return ""
+    name = deployment.endpoint_name if shown.has_endpoint_dashboards else environment.name
+    region = environment.region
+    page = f"https://{console_host(region)}/cloudwatch/home?region={region}#dashboards/dashboard"
+    return f"{page}/seatrial-{name}"
 
 
 def shown_instances(plan: Plan, hosting: HostingSpec) -> DashboardInstances:

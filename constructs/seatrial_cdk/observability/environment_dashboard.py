@@ -12,7 +12,8 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from seatrial.deployment.document import COMPONENT_SUFFIX
-from seatrial_base.tags import ENVIRONMENT_TAG
+from seatrial_base.frozen_model import digest
+from seatrial_base.tags import ENVIRONMENT_TAG, TEAM_TAG
 from seatrial_cdk.endpoint.variant_instances import VARIANT_NAME
 from seatrial_cdk.observability.endpoint_dashboard import (
     INSTANCES,
@@ -26,10 +27,10 @@ from seatrial_cdk.observability.endpoint_dashboard import (
 from seatrial_cdk.observability.widgets import DashboardText, Graph, Grid, MetricFormula, MetricLine
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from seatrial.deployment.document import Deployment
-    from seatrial.specs.environment import EnvironmentSpec
+    from seatrial.specs.environment import Audience, EnvironmentSpec
     from seatrial_cdk.observability.endpoint_alarms import AlarmTopic
 
 
@@ -165,8 +166,9 @@ def _cost(shown: Sequence[ShownEndpoint]) -> list[Graph]:
 class EnvironmentBudget(Construct):
     """A monthly cost budget, which notifies a topic or addresses at 80 % and 100 %, and when the forecast exceeds it.
 
-    It counts what carries the tag `seatrial:environment`, once the tag is activated as a cost allocation tag in the
-    account that pays (AWS Billing user guide); until then it counts nothing. AWS Budgets updates a few times a day and
+    It counts what carries the tag `seatrial:environment`, and `team` where it is a team's, once the tags are activated
+    as cost allocation tags in the account that pays (AWS Billing user guide); until then it counts nothing. That two
+    keys of one filter are joined by AND, as in Cost Explorer, is assumed. AWS Budgets updates a few times a day and
     stops nothing. CloudFormation names it: other addresses replace a budget, and its successor could not have its name.
 
     Args:
@@ -174,7 +176,8 @@ class EnvironmentBudget(Construct):
         usd_per_month: The budget.
         emails: At most ten addresses.
         topic_arn: A topic that AWS Budgets may publish to; default: none.
-        topic: The environment's own topic, which is notified and whose policy allows it; default: none.
+        topic: A topic of this app, which is notified and whose policy allows it; default: none.
+        team: Counts what is this team's alone; default: everything of the environment.
 
     Raises:
         ValueError: Nobody would be notified, more than ten addresses are given, or the budget is not above 0.
@@ -190,6 +193,7 @@ class EnvironmentBudget(Construct):
         emails: Sequence[str] = (),
         topic_arn: str | None = None,
         topic: AlarmTopic | None = None,
+        team: str | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
         if topic is not None:
@@ -198,6 +202,7 @@ class EnvironmentBudget(Construct):
         if not Token.is_unresolved(usd_per_month) and usd_per_month <= 0:
             raise ValueError(f"a budget of {usd_per_month} USD; give more than 0")
         subscribers = _subscribers(emails, topic_arn)
+        tags = {ENVIRONMENT_TAG: environment, **({} if team is None else {TEAM_TAG: team})}
         self.resource = budgets.CfnBudget(
             self,
             "Resource",
@@ -205,7 +210,7 @@ class EnvironmentBudget(Construct):
                 budget_type="COST",
                 time_unit="MONTHLY",
                 budget_limit=budgets.CfnBudget.SpendProperty(amount=usd_per_month, unit="USD"),
-                cost_filters={"TagKeyValue": [f"user:{ENVIRONMENT_TAG}${environment}"]},
+                cost_filters={"TagKeyValue": [f"user:{key}${value}" for key, value in tags.items()]},
             ),
             notifications_with_subscribers=[
                 budgets.CfnBudget.NotificationWithSubscribersProperty(
@@ -279,21 +284,32 @@ def define_environment_view(
     return EnvironmentDashboard(scope, "Dashboard", environment=environment.name, endpoints=shown)
 
 
-def define_budget(scope: Construct, environment: EnvironmentSpec, topic: AlarmTopic | None) -> EnvironmentBudget | None:
-    """Define the budget of an environment where it has one.
+def define_budgets(
+    scope: Construct, environment: EnvironmentSpec, own: AlarmTopic | None, topics: Mapping[Audience, AlarmTopic]
+) -> tuple[EnvironmentBudget, ...]:
+    """Define the budgets of an environment and of its teams, as far as its file has them.
 
     Args:
-        topic: Its own topic; `None` where its file names one, whose policy is its owner's.
+        own: Its own topic; `None` where its file names one, whose policy is its owner's.
+        topics: The topics of its teams.
     """
     wanted = environment.observability
-    if wanted.budget_usd_per_month is None:
-        return None
-    return EnvironmentBudget(
-        scope,
-        "Budget",
-        environment=environment.name,
-        usd_per_month=wanted.budget_usd_per_month,
-        emails=wanted.budget_emails,
-        topic_arn=environment.alarms.topic_arn,
-        topic=topic,
-    )
+    made: list[EnvironmentBudget] = []
+    limits: list[tuple[str | None, float]] = [*wanted.team_budgets_usd_per_month.items()]
+    if wanted.budget_usd_per_month is not None:
+        limits.insert(0, (None, wanted.budget_usd_per_month))
+    for team, limit in limits:
+        topic = own if team is None else topics.get(("team", team), own)
+        made.append(
+            EnvironmentBudget(
+                scope,
+                "Budget" if team is None else f"Budget{digest(team)[:8].upper()}",
+                environment=environment.name,
+                usd_per_month=limit,
+                emails=wanted.budget_emails if team is None else (),
+                topic_arn=environment.alarms.topic_arn,
+                topic=topic,
+                team=team,
+            )
+        )
+    return tuple(made)

@@ -277,6 +277,7 @@ class TrialService(EnvironmentService):
         sockets_per_function: Requests that one function keeps in flight; fewer make more functions.
         findings_topic: Topic for the findings of scheduled trials; default: no endpoint may have a schedule.
         findings_topic_arn: The topic by its ARN, in place of `findings_topic`.
+        further_topic_arns: Topics that schedules may name beside it.
         any_stack: Stacks ask for trials too, whatever their names.
     """
 
@@ -296,11 +297,13 @@ class TrialService(EnvironmentService):
         any_stack: bool = False,
         findings_topic: sns.ITopic | None = None,
         findings_topic_arn: str | None = None,
+        further_topic_arns: Sequence[str] = (),
     ) -> None:
         super().__init__(scope, construct_id)
         self.environment = environment
         self.name = service_name(environment)
         self.findings_topic_arn = findings_topic_arn if findings_topic is None else findings_topic.topic_arn
+        self.further_topic_arns = tuple(further_topic_arns)
         self.role_options = role_options
         network = network or ContainerNetwork()
         kept = retention or Retention()
@@ -376,7 +379,7 @@ def _role(
             state_machine_name=scope.name,
             any_stack=any_stack,
         ),
-        *publishing(scope.findings_topic_arn),
+        *publishing(scope.findings_topic_arn, *scope.further_topic_arns),
         *([_allow(["s3:PutObject"], [scope.records.bucket.arn_for_objects("*")])] if scope.records else []),
     ]
     role = service_role(
@@ -629,13 +632,13 @@ def _measurements(stack: Stack, environment: str) -> Iterator[iam.PolicyStatemen
     )
 
 
-def publishing(topic_arn: str | None) -> Iterator[iam.PolicyStatement]:
+def publishing(topic_arn: str | None, *further: str) -> Iterator[iam.PolicyStatement]:
     """Return the right to publish the findings of scheduled trials; none without a topic.
 
     The key of the environment's own topic is that of the results, which the function may use anyway.
     """
     if topic_arn is not None:
-        yield _allow(["sns:Publish"], [topic_arn])
+        yield _allow(["sns:Publish"], [topic_arn, *further])
 
 
 def _endpoints(stack: Stack, environment: str) -> Iterator[iam.PolicyStatement]:

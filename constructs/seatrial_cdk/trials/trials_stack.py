@@ -13,17 +13,24 @@ from aws_cdk import aws_s3_assets as assets
 from aws_cdk import aws_scheduler as scheduler
 from constructs import Construct
 
+from seatrial.specs.environment import EVERYONE, given_topics, named_audiences
 from seatrial.specs.guardrails.enforcement import JUDGED, guard_rules
 from seatrial_cdk.endpoint.container_network import ContainerNetwork
 from seatrial_cdk.endpoint.execution_role import NO_OPTIONS, RoleOptions, role_arguments
 from seatrial_cdk.endpoint.serving_container import archive_file
 from seatrial_cdk.observability.endpoint_alarms import AlarmTopic, topic_arn
-from seatrial_cdk.observability.environment_dashboard import define_budget
+from seatrial_cdk.observability.environment_dashboard import define_budgets
+from seatrial_cdk.observability.on_call import OnCallTopics
 from seatrial_cdk.place import shared_stack
 from seatrial_cdk.service_function import ServiceStack
 from seatrial_cdk.trials.trial_service import TrialService, function_arn, service_name
+from seatrial_cdk.value_checks import in_unit
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from aws_cdk import Duration
+
     from seatrial.specs.environment import EnvironmentSpec
     from seatrial_cdk.endpoint.endpoint_interface import ComponentEndpoint
 
@@ -69,6 +76,7 @@ class TrialsStack(ServiceStack):
             findings_topic_arn=None
             if environment.trial_schedule is None
             else environment.alarms.topic_arn or topic_arn(self, environment.name),
+            further_topic_arns=() if environment.trial_schedule is None else _further_topics(self, environment),
             retention=environment.retention,
             audit=environment.audit,
             any_stack=any_stack or environment.vending,
@@ -78,7 +86,19 @@ class TrialsStack(ServiceStack):
             if environment.alarms.topic_arn is None
             else None
         )
-        define_budget(self, environment, self.alarms)
+        notified = (
+            OnCallTopics(
+                self,
+                "OnCall",
+                environment=environment,
+                key=self.service.results.key,
+                own=self.alarms,
+                role_options=self._role_options,
+            ).topics
+            if environment.alarms.notify
+            else {}
+        )
+        define_budgets(self, environment, self.alarms, notified)
         if environment.trial_schedule is not None:
             TrialScheduleGroup(self, "Schedules", environment=environment.name, role_options=self._role_options)
         if environment.guard_rails.enforcement is not None:
@@ -88,6 +108,13 @@ class TrialsStack(ServiceStack):
         if self.service.records is not None:
             CfnOutput(self, "RecordsBucket", value=self.service.records.bucket.bucket_name)
         CfnOutput(self, "Workflow", value=self.service.state_machine.attr_arn)
+
+
+def _further_topics(stack: Stack, environment: EnvironmentSpec) -> tuple[str, ...]:
+    """Return the topics beside the environment's own that findings of one of its endpoints may go to."""
+    alarms, named = environment.alarms, named_audiences(environment.alarms)
+    made = [topic_arn(stack, environment.name, each) for each in named]
+    return tuple(dict.fromkeys([*made, *(arn for each in (EVERYONE, *named) for arn in given_topics(alarms, each))]))
 
 
 def trials_stack(scope: Construct, environment: EnvironmentSpec) -> TrialsStack:
@@ -201,6 +228,7 @@ class TrialSchedule(Construct):
         window_minutes: The trial starts at some time in this many minutes after that, which spreads the trials of an
             environment; 0 starts all of them at once.
         role_path: Path of the role of the environment's schedules.
+        topic_arns: Topics of the endpoint alone that are told of findings, beside the environment's.
     """
 
     def __init__(
@@ -211,16 +239,18 @@ class TrialSchedule(Construct):
         endpoint: ComponentEndpoint,
         environment: str,
         expression: str,
-        window_minutes: int,
+        window_minutes: int | Duration,
         role_path: str | None = None,
+        topic_arns: Sequence[str] = (),
     ) -> None:
         super().__init__(scope, construct_id)
-        stack = Stack.of(self)
+        stack, window_minutes = Stack.of(self), in_unit(window_minutes, "minutes")
         called = {
             "EndpointName": endpoint.endpoint_name,
             "InferenceComponentName": endpoint.component_name,
             "StackId": stack.stack_id,
             "Id": "<aws.scheduler.scheduled-time>",  # the same for each attempt, unlike the execution ID
+            **({"Topics": ",".join(topic_arns)} if topic_arns else {}),
         }
         window = scheduler.CfnSchedule.FlexibleTimeWindowProperty
         self.schedule = scheduler.CfnSchedule(

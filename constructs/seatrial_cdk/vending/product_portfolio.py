@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from aws_cdk import RemovalPolicy
+from aws_cdk import RemovalPolicy, Tags
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_s3_assets as assets
@@ -14,10 +14,11 @@ from aws_cdk import aws_servicecatalog as servicecatalog
 from constructs import Construct
 
 from seatrial_base.frozen_model import digest
+from seatrial_base.tags import TEAM_TAG
 from seatrial_cdk.policy import acknowledge
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from aws_cdk import CfnResource
@@ -43,7 +44,11 @@ class Offer:
 
 
 class ProductPortfolio(Construct):
-    """A portfolio with a product for each offer, each with a version for every template that was published.
+    """Portfolios with a product for each offer, each with a version for every template that was published.
+
+    One is of the principals that may launch for every team. Each team that a product names principals of has one more:
+    its rule lets `Team` be that team alone, whatever a principal of it asks for. The rule is CloudFormation's, which
+    Service Catalog adds to the template (template constraint); a principal sees no portfolio but its own.
 
     A version's template is an asset by its content, and never another one: what was launched from it is left alone.
     Every product has a launch role, so that who launches it needs no right to what it creates, and may not change the
@@ -51,7 +56,7 @@ class ProductPortfolio(Construct):
     contradict each other.
 
     Args:
-        owner: Who offers the portfolio; at most 50 characters are shown.
+        owner: Who offers the portfolios; at most 50 characters are shown.
         launch_role_arn: The role that makes their resources.
     """
 
@@ -66,34 +71,56 @@ class ProductPortfolio(Construct):
         launch_role_arn: str,
     ) -> None:
         super().__init__(scope, construct_id)
-        self.portfolio = servicecatalog.CfnPortfolio(
-            self,
-            "Resource",
-            display_name=f"Endpoints in {environment}",
-            provider_name=owner[:LONGEST_PROVIDER],
-            description=f"LLM endpoints for teams in {environment}",
-        )
-        self.products = {
-            offer.product.name: _Product(self, offer.product.name, offer=offer, launch_role_arn=launch_role_arn)
-            for offer in offers
-        }
-        # They may launch the products; those without an account may have wildcards.
-        for principal in sorted({principal for offer in offers for principal in offer.product.principals}):
-            servicecatalog.CfnPortfolioPrincipalAssociation(
-                self,
-                f"Principal{digest(principal)[:8].upper()}",
-                portfolio_id=self.portfolio.ref,
-                principal_arn=principal,
-                principal_type="IAM_PATTERN" if ":iam:::" in principal else "IAM",
+        self.launch_role_arn = launch_role_arn
+        self.portfolio = self._portfolio(self, f"Endpoints in {environment}", f"for teams in {environment}", owner)
+        self.products = {offer.product.name: _Product(self, offer.product.name, offer=offer) for offer in offers}
+        for each in self.products.values():
+            each.offer_in(each, self.portfolio, each.offer.product.parameters.teams)
+        allow_principals(self, self.portfolio, (who for offer in offers for who in offer.product.principals))
+        self.team_portfolios: dict[str, servicecatalog.CfnPortfolio] = {}
+        for team in sorted({team for offer in offers for team in offer.product.team_principals}):
+            home = Construct(self, f"Team{team.capitalize()}")
+            portfolio = self._portfolio(
+                home, f"Endpoints of {team} in {environment}", f"for team {team} in {environment}", owner
             )
+            Tags.of(portfolio).add(TEAM_TAG, team)
+            ours = [each for each in self.products.values() if team in each.offer.product.team_principals]
+            for each in ours:
+                each.offer_in(Construct(home, each.offer.product.name), portfolio, (team,))
+            listed = (who for each in ours for who in each.offer.product.team_principals[team])
+            allow_principals(home, portfolio, listed)
+            self.team_portfolios[team] = portfolio
+
+    @staticmethod
+    def _portfolio(scope: Construct, name: str, whom: str, owner: str) -> servicecatalog.CfnPortfolio:
+        return servicecatalog.CfnPortfolio(
+            scope,
+            "Resource",
+            display_name=name,
+            provider_name=owner[:LONGEST_PROVIDER],
+            description=f"LLM endpoints {whom}",
+        )
+
+
+def allow_principals(scope: Construct, portfolio: servicecatalog.CfnPortfolio, principals: Iterable[str]) -> None:
+    """Let principals launch the products of a portfolio; those without an account may have wildcards."""
+    for principal in sorted({*principals}):
+        servicecatalog.CfnPortfolioPrincipalAssociation(
+            scope,
+            f"Principal{digest(principal)[:8].upper()}",
+            portfolio_id=portfolio.ref,
+            principal_arn=principal,
+            principal_type="IAM_PATTERN" if ":iam:::" in principal else "IAM",
+        )
 
 
 class _Product(Construct):
-    """One product of a portfolio, with its constraints."""
+    """One product, with its constraints in each portfolio."""
 
-    def __init__(self, scope: ProductPortfolio, construct_id: str, *, offer: Offer, launch_role_arn: str) -> None:
+    def __init__(self, scope: ProductPortfolio, construct_id: str, *, offer: Offer) -> None:
         super().__init__(scope, construct_id)
-        product, portfolio = offer.product, scope.portfolio
+        product = offer.product
+        self.offer, self._launch_role_arn = offer, scope.launch_role_arn
         self.resource = servicecatalog.CfnCloudFormationProduct(
             self,
             "Resource",
@@ -106,22 +133,28 @@ class _Product(Construct):
             support_url=product.support.url,
             provisioning_artifact_parameters=[self._artifact(version, offer) for version in offer.versions],
         )
+
+    def offer_in(self, home: Construct, portfolio: servicecatalog.CfnPortfolio, teams: Sequence[str] | None) -> None:
+        """Offer it in a portfolio.
+
+        Args:
+            home: What the association and its constraints belong to.
+            teams: Those that a launch may name; `None` for any.
+        """
         association = servicecatalog.CfnPortfolioProductAssociation(
-            self, "Association", portfolio_id=portfolio.ref, product_id=self.resource.ref
+            home, "Association", portfolio_id=portfolio.ref, product_id=self.resource.ref
         )
-        for constraint in self._constraints(scope, product.parameters.teams, launch_role_arn):
+        for constraint in self._constraints(home, portfolio.ref, teams):
             constraint.node.add_dependency(association)
 
-    def _constraints(
-        self, scope: ProductPortfolio, teams: Sequence[str] | None, launch_role_arn: str
-    ) -> Iterator[CfnResource]:
+    def _constraints(self, home: Construct, portfolio_id: str, teams: Sequence[str] | None) -> Iterator[CfnResource]:
         """Define who makes the resources, that their tags stay, and which teams there are."""
-        portfolio_id, product_id = scope.portfolio.ref, self.resource.ref
+        product_id = self.resource.ref
         yield servicecatalog.CfnLaunchRoleConstraint(
-            self, "LaunchRole", portfolio_id=portfolio_id, product_id=product_id, role_arn=launch_role_arn
+            home, "LaunchRole", portfolio_id=portfolio_id, product_id=product_id, role_arn=self._launch_role_arn
         )
         yield servicecatalog.CfnResourceUpdateConstraint(
-            self,
+            home,
             "TagUpdates",
             portfolio_id=portfolio_id,
             product_id=product_id,
@@ -130,10 +163,10 @@ class _Product(Construct):
         if teams:
             # It holds for every version, also those that were published when more teams were declared.
             known = {"Fn::Contains": [list(teams), {"Ref": "Team"}]}
-            assertion = {"Assert": known, "AssertDescription": "the team is unknown"}
+            assertion = {"Assert": known, "AssertDescription": "the team is unknown, or not yours"}
             rules = json.dumps({"TeamIsKnown": {"Assertions": [assertion]}}, sort_keys=True)
             yield servicecatalog.CfnLaunchTemplateConstraint(
-                self, "Teams", portfolio_id=portfolio_id, product_id=product_id, rules=rules
+                home, "Teams", portfolio_id=portfolio_id, product_id=product_id, rules=rules
             )
 
     def _artifact(

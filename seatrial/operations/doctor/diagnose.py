@@ -124,7 +124,6 @@ def with_row(finding: Finding, line: str, refused: RefusedStart) -> Finding:
 
 SILENT_MINUTES = 30
 """A container that starts writes its first line long before; without a driver it never does."""
-RUNBOOK = "docs/how-to/alarms.md"
 STUCK_MINUTES = 150
 """Download and start are limited to an hour each, and the start of an instance to less than half an hour."""
 _IN_SERVICE = "InService"
@@ -504,9 +503,9 @@ def _alarms(examination: Examination) -> Iterator[Finding]:
             cause="It is raised, and SageMaker rolls an update back meanwhile."
             if alarm.rolls_back
             else "It is raised.",
-            mend=f"Wait for its end, or deploy the repair with `-c {ROLLBACK_ALARMS_OFF}`: {RUNBOOK}#deploy-a-repair."
+            mend=f"Wait for its end, or deploy the repair with `-c {ROLLBACK_ALARMS_OFF}`."
             if alarm.rolls_back
-            else f"Act as in {RUNBOOK}.",
+            else "Read its description: it names the condition, and the runbook that the environment has.",
             seen=alarm.reason,
         )
 

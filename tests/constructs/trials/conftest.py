@@ -66,9 +66,11 @@ class Told:
     """What people were told."""
 
     findings: list[tuple[str, str]] = field(default_factory=list)
+    further_topics: list[str] = field(default_factory=list)
 
-    def publish(self, subject: str, message: str) -> None:
+    def publish(self, subject: str, message: str, further: Sequence[str] = ()) -> None:
         self.findings.append((subject, message))
+        self.further_topics.extend(further)
 
 
 @dataclass

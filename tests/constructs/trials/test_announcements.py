@@ -95,3 +95,14 @@ def test_the_subject_of_a_finding_is_one_line_of_at_most_100_characters() -> Non
         stub.add_response("publish", {"MessageId": "1"}, expected)
         TopicFindings(client, topic).publish(f"knee\n\u00fc{'x' * 200}", "all of it")
         stub.assert_no_pending_responses()
+
+
+def test_a_topic_that_refuses_keeps_a_finding_from_no_other() -> None:
+    client = boto3.client("sns", region_name="us-east-1", aws_access_key_id="x", aws_secret_access_key="y")
+    environment, team = (f"arn:aws:sns:us-east-1:123456789012:{name}" for name in ("environment", "team"))
+    with Stubber(client) as stub:
+        stub.add_client_error("publish", "AuthorizationError")
+        stub.add_response("publish", {"MessageId": "1"}, {"TopicArn": team, "Subject": "s", "Message": "m"})
+        with pytest.raises(UnavailableError, match=r"publishing to .*:environment"):
+            TopicFindings(client, environment).publish("s", "m", [team])
+        stub.assert_no_pending_responses()

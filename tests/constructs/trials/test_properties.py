@@ -128,5 +128,5 @@ def test_what_settings_have_and_properties_lack_is_known() -> None:
     settings, properties = ({each.name for each in fields(kind)} for kind in (TrialSettings, TrialProperties))
     assert settings - properties == {"environment", "trial_request", "budget_minutes", "is_embedded"}
     of_the_endpoint = {"endpoint_name", "inference_component_name", "endpoint_config_name", "model_name", "alias"}
-    of_the_component = {"phase", "specification", "component", "attributes"}
+    of_the_component = {"phase", "specification", "component", "attributes", "topics"}
     assert properties - settings == of_the_endpoint | of_the_component | {"request", "budget_s"}

@@ -20,11 +20,13 @@ from tests.constructs.trials.conftest import COMPONENT, LATEST, PASSED, RELEASED
 
 STARTUP = {"ContainerStartupHealthCheckTimeoutInSeconds": 900, "ModelDataDownloadTimeoutInSeconds": 600}
 LIVE = {**SPECIFICATION, "StartupParameters": STARTUP, "Container": {"DeployedImage": {"ResolvedImage": "x"}}}
+TOPICS = ["arn:aws:sns:us-east-1:123456789012:search", "arn:aws:sns:us-east-1:123456789012:chat"]
 CALL: ScheduledCall = {
     "EndpointName": "dev-chat",
     "InferenceComponentName": COMPONENT,
     "StackId": "arn:aws:cloudformation:us-east-1:123456789012:stack/seatrial-dev-chat/1",
     "Id": "7",
+    "Topics": ",".join(TOPICS),
 }
 REQUEST = "scheduled-7"
 CANDIDATE = candidate_name("dev-chat", REQUEST)
@@ -89,6 +91,7 @@ def test_a_failed_one_is_told_and_is_no_baseline(live: World) -> None:
     assert found[0] == "Seatrial: the scheduled trial of dev-chat failed"
     assert "verdict: fail: too slow" in found[1]
     assert PASSED_ON_SCHEDULE not in live.store.texts
+    assert live.told.further_topics == TOPICS
     assert f"{FOLDER}/latest.json" in live.store.texts
     assert CANDIDATE not in live.components.found
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
@@ -15,6 +16,7 @@ from seatrial.operations.teams import (
     NO_TEAM,
     TeamEndpoint,
     locked_endpoint,
+    spent_this_month,
     teams_csv,
     teams_document,
     teams_lines,
@@ -23,6 +25,7 @@ from seatrial.operations.teams import (
 )
 from seatrial.planner.planner import make_plan
 from seatrial.specs.load import load_spec
+from seatrial_base.catalog.instances import find_instance
 from tests.operations.drift.test_drift import DEPLOYMENT, NOW, Live, locked
 from tests.operations.test_preflight import refused
 
@@ -76,7 +79,7 @@ def test_endpoints_of_products_are_found_by_their_tags() -> None:
     first, second = found[1:]
     assert (first.team, first.endpoint, first.product, first.product_version) == ("ads", "dev-p1", "chat-small", "2")
     assert (first.usd_per_hour, first.trial_verdict, first.trial_date) == (1.515, "pass", "2026-11-21")
-    assert (second.team, second.drift) == (NO_TEAM, "unknown")
+    assert (second.team, second.drift, second.price_region) == (NO_TEAM, "unknown", None)
 
 
 def test_what_could_not_be_asked_is_told() -> None:
@@ -153,3 +156,66 @@ def test_every_view_has_each_endpoint_with_its_team() -> None:
 
 def test_nothing_is_told_as_nothing() -> None:
     assert list(teams_lines([], ())) == ["no endpoint has a lock, and no product is deployed"]
+
+
+@dataclass
+class Explorer:
+    """Cost Explorer with one group a page."""
+
+    groups: list[tuple[str, str]] = field(default_factory=list)
+    error: Exception | None = None
+
+    def get_cost_and_usage(self, **asked: Any) -> Mapping[str, object]:  # noqa: ANN401 (boto3's)
+        if self.error is not None:
+            raise self.error
+        assert asked["TimePeriod"] == {"Start": f"{NOW:%Y-%m}-01", "End": f"{NOW + timedelta(days=1):%Y-%m-%d}"}
+        assert asked["Filter"] == {"Tags": {"Key": "seatrial:environment", "Values": ["dev"]}}
+        number = int(asked.get("NextPageToken", 0))
+        page = [
+            {"Keys": [key], "Metrics": {"UnblendedCost": {"Amount": amount, "Unit": "USD"}}}
+            for key, amount in self.groups[number : number + 1]
+        ]
+        more = {"NextPageToken": f"{number + 1}"} if number + 1 < len(self.groups) else {}
+        return {"ResultsByTime": [{"Groups": page}], **more}
+
+
+def spent(explorer: Explorer | None) -> tuple[dict[str, float], tuple[str, ...]]:
+    return spent_this_month(DEPLOYMENT.environment, cast("Any", explorer), now=NOW)
+
+
+def test_the_cost_of_the_month_stands_beside_the_planned_one() -> None:
+    found, because = spent(Explorer([("team$search", "812.4"), ("team$", "3"), ("team$search", "0.1")]))
+    assert (found, because) == ({"search": 812.5, NO_TEAM: 3.0}, ())
+    total = "search: 1 endpoint, $1.51/h, $1,106/month planned, $812.50 this month so far"
+    assert next(iter(teams_lines([CHAT], [], found))) == total
+    assert f"{total.partition(': ')[2]}." in teams_markdown([CHAT], [], found)
+    (team,) = cast("list[dict[str, object]]", teams_document([CHAT], (), found)["teams"])
+    assert team["usd_this_month"] == 812.5
+
+
+@pytest.mark.parametrize(
+    ("explorer", "because"),
+    [
+        (None, "the embedded AWS has no Cost Explorer"),
+        (Explorer(), "no cost of it carries both tags"),
+        (Explorer([("team$", "3")]), "TagKey=team,Status=Active"),
+        (Explorer(error=refused("AccessDeniedException", "GetCostAndUsage")), "GetCostAndUsage"),
+        (Explorer(error=refused("DataUnavailableException", "GetCostAndUsage")), "DataUnavailableException"),
+    ],
+)
+def test_a_cost_that_is_unknown_has_its_reason(explorer: Explorer | None, because: str) -> None:
+    found, told = spent(explorer)
+    assert found == {}
+    assert told[0].startswith("cost of the month: ")
+    assert because in told[0]
+    assert next(iter(teams_lines([CHAT], told, found))).endswith("planned, unknown this month so far")
+
+
+def test_a_launch_without_a_readable_trial_costs_its_own_instances() -> None:
+    live = Live(documents={}, instance_type="ml.g5.12xlarge", least=2)
+    product = {"name": "dev-chat", "seatrial:product": "chat-small"}
+    found, _ = asked(live, Tagged([product]))
+    known = find_instance("ml.g5.12xlarge")
+    assert known is not None
+    assert known.usd_per_hour is not None
+    assert found[1].usd_per_hour == 2 * known.usd_per_hour

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
+from contextlib import ExitStack
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
@@ -19,7 +20,7 @@ from seatrial_load.documents.result import TrialResult
 from seatrial_load.documents.seal import MEMBER, SIGNATURE, signed_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from mypy_boto3_events import EventBridgeClient
     from mypy_boto3_kms import KMSClient
@@ -257,14 +258,14 @@ def announce(bus: Bus, detail: Detail) -> str:
 class Findings(Protocol):
     """Where findings are published."""
 
-    def publish(self, subject: str, message: str) -> None:
-        """Tell of one finding."""
+    def publish(self, subject: str, message: str, further: Sequence[str] = ()) -> None:
+        """Tell of one finding, by further topics too."""
 
 
 class NoTopic:
     """Where an environment has no schedule: the event alone has the findings of a trial."""
 
-    def publish(self, subject: str, message: str) -> None:
+    def publish(self, subject: str, message: str, further: Sequence[str] = ()) -> None:
         """Publish nothing."""
 
 
@@ -275,8 +276,13 @@ class TopicFindings:
     client: SNSClient
     topic_arn: str
 
-    def publish(self, subject: str, message: str) -> None:
-        """Publish a finding."""
+    def publish(self, subject: str, message: str, further: Sequence[str] = ()) -> None:
+        """Publish a finding; where one topic does not take it, the others are told all the same."""
         line = " ".join(subject.encode("ascii", "replace").decode().split())[:LONGEST_SUBJECT]
-        with calling(f"publishing to {self.topic_arn}"):
-            self.client.publish(TopicArn=self.topic_arn, Subject=line, Message=message)
+        with ExitStack() as all_of_them:
+            for topic in reversed((self.topic_arn, *further)):
+                all_of_them.callback(self._publish, topic, line, message)
+
+    def _publish(self, topic: str, subject: str, message: str) -> None:
+        with calling(f"publishing to {topic}"):
+            self.client.publish(TopicArn=topic, Subject=subject, Message=message)

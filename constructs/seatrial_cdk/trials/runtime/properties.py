@@ -93,6 +93,7 @@ class TrialProperties:
         removal: Whether the logs of containers are deleted with the stack.
         release_s: How long a deletion waits until AWS has released what a deleted endpoint leaves behind.
         rolls_back: Whether the alarms roll this deployment back.
+        topics: ARNs of topics of the endpoint alone that are told of findings of its scheduled trials.
         attributes: Names of the attributes that are answered: CloudFormation keeps those of a resource that it does not
             update, so a release with more of them must change a property.
     """
@@ -121,6 +122,7 @@ class TrialProperties:
     removal: str = field(default="retain", metadata=_text("Removal", left_out="existing"))
     release_s: float = field(default=0, metadata=_float("ReleaseSeconds", left_out="existing"))
     rolls_back: bool = field(default=True, metadata=_flag("RollbackAlarms"))
+    topics: Sequence[str] = field(default=(), metadata=_list("Topics", left_out="everywhere"))
     attributes: Sequence[str] = field(default=(), metadata=_list("Attributes", left_out="everywhere"))
 
     @property

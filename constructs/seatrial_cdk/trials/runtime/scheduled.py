@@ -11,7 +11,7 @@ import json
 import re
 from dataclasses import asdict, replace
 from hashlib import sha256
-from typing import TYPE_CHECKING, Final, TypedDict
+from typing import TYPE_CHECKING, Final, NotRequired, TypedDict
 
 from seatrial_base.bounds import IMAGE_PULL_S, INSTANCE_START_S
 from seatrial_base.secrets import redacted
@@ -68,6 +68,7 @@ class ScheduledCall(TypedDict):
 
     Attributes:
         StackId: Name or ARN of its stack.
+        Topics: ARNs, with commas, of topics of the endpoint that are told of findings beside the environment's.
         Id: Unique for each call, or the time of a schedule (`2026-11-27T13:00:00Z`); a repeated one starts nothing new.
     """
 
@@ -75,6 +76,7 @@ class ScheduledCall(TypedDict):
     InferenceComponentName: str
     StackId: str
     Id: str
+    Topics: NotRequired[str]
 
 
 class ScheduledAnswer(TypedDict):
@@ -163,6 +165,7 @@ def _order(call: ScheduledCall, request_id: str, live: ComponentState, context: 
         start_s=float(sum(value for value in timeouts if isinstance(value, int | float))),
         instance_s=INSTANCE_START_S + IMAGE_PULL_S,
         fallback_target=before.request.fallback_target_concurrency,
+        topics=tuple(filter(None, call.get("Topics", "").split(","))),
     )
     event: CustomResourceEvent = {
         "RequestType": "Update",
@@ -240,7 +243,7 @@ def keep_scheduled(
     lines = [*evidence(result), metrics_line(result, now_s=now_s), announce(bus, scheduled_detail(detail, compared))]
     lines.append(unsigned)
     if not is_pass or worse:
-        lines.append(_publish(findings, *_finding(properties, result, uris["report_uri"])))
+        lines.append(_publish(findings, properties, *_finding(properties, result, uris["report_uri"])))
     return [line for line in lines if line]
 
 
@@ -263,14 +266,15 @@ def report_not_made(
     if document is not None:
         store.write(scheduled_latest_key(properties.endpoint_name), document)
     subject = f"Seatrial: the scheduled trial of {properties.endpoint_name} could not be made"
-    line = _publish(findings, subject, f"{message}\nThe endpoint was not changed.")
+    line = _publish(findings, properties, subject, f"{message}\nThe endpoint was not changed.")
     return [line] if line else []
 
 
-def _publish(findings: Findings, subject: str, text: str) -> str:
+def _publish(findings: Findings, properties: TrialProperties, subject: str, text: str) -> str:
     """Publish a finding, and return why it was not taken; empty when it was. No trial fails for that."""
     try:
-        findings.publish(subject, "\n".join(printable(line) for line in redacted(text).splitlines()))
+        message = "\n".join(printable(line) for line in redacted(text).splitlines())
+        findings.publish(subject, message, properties.topics)
     except UnavailableError as unavailable:
         return f"nobody was told: {unavailable}"
     return ""

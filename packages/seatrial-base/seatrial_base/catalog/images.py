@@ -226,6 +226,12 @@ def dns_suffix(region: str) -> str:
     return next(suffix for prefix, suffix in suffixes.items() if region.startswith(prefix))
 
 
+def console_host(region: str) -> str:
+    """Return the host of AWS's console in the partition of a Region; a token counts as one of `aws`."""
+    partitions = {"cn-": "console.amazonaws.cn", "us-gov-": "console.amazonaws-us-gov.com"}
+    return next((host for prefix, host in partitions.items() if region.startswith(prefix)), "console.aws.amazon.com")
+
+
 @cache
 def registries() -> dict[str, str]:
     """Return the account of AWS's images in each Region."""

@@ -434,7 +434,7 @@ def _sized(node: nodes.Expr) -> nodes.Expr:
 _LONGEST_MESSAGE, _MOST_SHOWN = 300, 100
 _FAILURES = (TypeError, ValueError, ArithmeticError, LookupError, AttributeError, RecursionError)
 """What a template can raise besides Jinja's own errors."""
-_MAY = "see what templates may do: docs/how-to/serving-templates.md"
+_MAY = "a template has holes and loops, and calculates, reads and reaches nothing"
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 

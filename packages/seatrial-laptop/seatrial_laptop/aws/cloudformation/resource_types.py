@@ -7,6 +7,7 @@
   and ScalingPolicy, whose is its ARN.
 - Service Catalog's types of a portfolio: the physical ID of an association joins its parts with `|`, as `Ref` does;
   that of the others is their ID.
+- AWS Chatbot's channels: they are recorded, and reach nobody.
 - S3's Bucket with tags, rules, encryption, and no deletion of a full one, IAM's Role with its permissions boundary, and
   the Budget.
 - CloudFormation's GuardHook, whose physical ID is its ARN.
@@ -80,6 +81,8 @@ BUDGETS: Final = "budgets"
 HOOK: Final = "AWS::CloudFormation::GuardHook"
 LONGEST_BUDGET_NAME: Final = 100
 """Characters of a budget's name (AWS Budgets API reference, Budget)."""
+
+CHANNELS: Final = tuple(f"AWS::Chatbot::{chat}ChannelConfiguration" for chat in ("Slack", "MicrosoftTeams"))
 
 BUCKET: Final = "AWS::S3::Bucket"
 ROLE: Final = "AWS::IAM::Role"
@@ -540,6 +543,23 @@ def _rule(rule: Document) -> Document:
     expiry = {"Expiration": {"Days": rule["ExpirationInDays"]}} if "ExpirationInDays" in rule else {}
     same = {key: rule[key] for key in ACTIONS if key != "Expiration" and key in rule}
     return {**name, "Status": rule["Status"], "Filter": chosen, **expiry, **same}
+
+
+def channel_type() -> Handlers:
+    """Return MiniStack's table of a channel of AWS Chatbot: an ARN of its name, and nothing behind it."""
+
+    def create(_logical_id: str, properties: Document, _stack: str) -> Created:
+        name = text_member(properties, "ConfigurationName")
+        arn = f"arn:aws:chatbot::{own_account()}:chat-configuration/channel/{name}"
+        return arn, {"Arn": arn}
+
+    def update(_physical_id: str, _old: Document, new: Document, stack: str) -> Created:
+        return create("", new, stack)
+
+    def delete(_physical_id: str, _properties: Document) -> None:
+        """Delete nothing: nothing is there."""
+
+    return {"create": create, "update": update, "delete": delete}
 
 
 def budget_type() -> Handlers:

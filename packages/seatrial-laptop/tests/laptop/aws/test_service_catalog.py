@@ -44,6 +44,7 @@ class Shop:
         self.stack, self.bucket = laptop.name("portfolio"), laptop.name("templates")
         self.product: dict[str, object] = PARAMETER
         self.more_rights: tuple[str, ...] = ()
+        self.teams: tuple[str, ...] = ()
         laptop.s3.create_bucket(Bucket=self.bucket)
         with environment(lifecycle.child_variables(laptop.local)):
             self.iam, self.catalog = boto3.client("iam"), boto3.client("servicecatalog")
@@ -98,7 +99,21 @@ class Shop:
             "Launch": ("LaunchRoleConstraint", {**product, "RoleArn": {"Fn::GetAtt": ["Role", "Arn"]}}),
             **{name: (name, {**product, **_mapping(given)}) for name, given in constraints.items()},
         }
-        after = {"DependsOn": "Offered"}
+        for team in self.teams:  # each has a portfolio of its own, as `team_principals` of a product make them
+            there = {**product, "PortfolioId": {"Ref": f"Portfolio{team}"}}
+            assertion = {"Assert": {"Fn::Contains": [[team], {"Ref": "Team"}]}, "AssertDescription": "not yours"}
+            who = {"PrincipalARN": f"arn:aws:iam:::user/{team}-{self.stack}", "PrincipalType": "IAM_PATTERN"}
+            resources |= {
+                f"Portfolio{team}": ("Portfolio", {"DisplayName": f"{self.stack}-{team}", "ProviderName": "platform"}),
+                f"Offered{team}": ("PortfolioProductAssociation", there),
+                f"Who{team}": ("PortfolioPrincipalAssociation", {"PortfolioId": there["PortfolioId"], **who}),
+                f"Launch{team}": ("LaunchRoleConstraint", {**there, "RoleArn": {"Fn::GetAtt": ["Role", "Arn"]}}),
+                f"Rule{team}": (
+                    "LaunchTemplateConstraint",
+                    {**there, "Rules": json.dumps({"Team": {"Assertions": [assertion]}})},
+                ),
+            }
+        after = {"DependsOn": ["Offered", *(f"Offered{team}" for team in self.teams)]}
         made: dict[str, object] = {
             name: {
                 "Type": f"AWS::ServiceCatalog::{kind}",
@@ -252,6 +267,22 @@ def test_constraints_hold_at_launch_and_update(shop: Shop) -> None:
     assert told == "InvalidParametersException: Updating the tags of the provisioned product is not allowed."
     same = catalog.update_provisioned_product(ProvisionedProductName=name)["RecordDetail"]
     assert shop.ended(catalog, same) == "SUCCEEDED", "there is nothing to update"
+
+
+def test_a_principal_of_a_team_launches_and_updates_for_that_team_alone(shop: Shop) -> None:
+    shop.teams = ("search", "support")
+    product = shop.offer("1.0.0")
+    catalog = shop.client(shop.user(f"search-{shop.stack}"))
+    paths = [each["Name"] for each in catalog.list_launch_paths(ProductId=product)["LaunchPathSummaries"]]
+    assert paths == [f"{shop.stack}-search"]
+    assert "not yours" in refusal(lambda: shop.launch(catalog, product, "1.0.0", Team="support"))
+    assert shop.launch(catalog, product, "1.0.0", Team="search") == "SUCCEEDED"
+    moved = [{"Key": "Team", "Value": "support"}]
+    name = f"{shop.stack}-search"
+    told = refusal(
+        lambda: catalog.update_provisioned_product(ProvisionedProductName=name, ProvisioningParameters=moved)
+    )
+    assert "not yours" in told
 
 
 def test_a_failed_update_keeps_the_parameters_of_the_stack(shop: Shop) -> None:
