@@ -209,7 +209,7 @@ def configuration_problems(
         hint = f"deploy the plan to {source} with this release, try it there, and promote it"
         yield step_problem(target, source, "SEA582", message, hint)
     # An environment may keep the weights in a bucket of its own: its file, which its owners review, names the places.
-    elif place != tried_place and target.rails.models is None:
+    elif place != tried_place and target.guard_rails.models is None:
         message = f"the weights come from another place than those that were tried in {source}"
         hint = f"load the tried ones, or name the places in guard_rails.models of {target.environment.name}"
         yield step_problem(target, source, "SEA582", message, hint)

@@ -292,7 +292,7 @@ def forbidden_version(loaded: LoadedProduct, environment: str, offered: OfferedV
     """Yield every guard rail of today that a published version breaks; one that can't be judged breaks them."""
     # All sizes have the same environment: any of them has its rails.
     place = next(iter(loaded.sizes_in(environment).values()))
-    if not place.rails.stated and not place.environment.network.isolated:
+    if not place.guard_rails.stated and not place.environment.network.isolated:
         return
     try:
         for size, problem in _broken(loaded, place, offered):

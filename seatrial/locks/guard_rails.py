@@ -129,7 +129,7 @@ def _every_problem(loaded: LoadedSpec, plan: Plan | None) -> tuple[Finding, ...]
 
 def broken_rails(plan: Plan, loaded: LoadedSpec, beside: Beside = ALONE) -> Iterator[BrokenRail]:
     """Yield every guard rail that what would be created breaks; what can't be judged breaks its rail."""
-    rails, fleets = loaded.rails, created_fleets(plan, loaded, beside)
+    rails, fleets = loaded.guard_rails, created_fleets(plan, loaded, beside)
     if rails.engines is not None and plan.engine.value not in rails.engines:
         message = f"{plan.engine.value} is not among {', '.join(rails.engines)}"
         yield BrokenRail("engines", ("serving", "engine"), "engine", message)
@@ -178,7 +178,7 @@ def _copies(plan: Plan, rails: GuardRails, fleets: Sequence[InstanceFleet], besi
 
 def _cost(plan: Plan, loaded: LoadedSpec, fleets: Sequence[InstanceFleet]) -> Iterator[BrokenRail]:
     """Yield each rail on money: prices are list prices, whatever discount the spec says it has."""
-    rails = loaded.rails
+    rails = loaded.guard_rails
     costs = [fleet.usd_per_hour(lambda name: list_price(name, loaded)) for fleet in fleets]
     hourly = _total(costs)
     if rails.usd_per_hour is not None and _exceeds(hourly, rails.usd_per_hour):
@@ -200,7 +200,7 @@ def _jobs(plan: Plan, loaded: LoadedSpec, beside: Beside) -> Iterator[BrokenRail
 
     What other specs ask for is reported where the endpoint names them.
     """
-    rails = loaded.rails
+    rails = loaded.guard_rails
     specs: list[tuple[FieldPath, EndpointSpec, Plan]] = [((), loaded.endpoint, plan)]
     specs += [(("hosting", "more_models"), *guest) for guest in beside.guests]
     specs += [(("hosting", "variants"), *variant) for variant in beside.variants.values()]

@@ -108,7 +108,7 @@ class LoadedSpec:
         return self.place.path != DEFAULTS
 
     @property
-    def rails(self) -> GuardRails:
+    def guard_rails(self) -> GuardRails:
         """The guard rails that hold for this endpoint, without those that are waived."""
         return self.environment.guard_rails.for_endpoint(waiver_name(self.endpoint, self.document))
 
@@ -136,7 +136,7 @@ class LoadedSpec:
         prices = None if self.prices is None else region_document(self.prices, self.environment.region)
         return fingerprint(
             self.endpoint,
-            self.environment.model_copy(update={"guard_rails": self.rails}),
+            self.environment.model_copy(update={"guard_rails": self.guard_rails}),
             config_file=self.config_file,
             dataset=self.dataset,
             calibration=self.calibration,

@@ -244,7 +244,7 @@ def test_every_rail_has_a_rule_or_a_reason_why_no_template_shows_it() -> None:
     assert not ENFORCED & NOT_IN_TEMPLATES.keys()
     assert {*BY_IAM} <= ENFORCED
     if HAS_GUARD:
-        assert {rail for rail, _, _ in BROKEN} | {"engines", "extra"} == ENFORCED  # they widen or narrow two others
+        assert {rail for rail, _, _ in BROKEN} | {"engines"} == ENFORCED  # by the images of an engine
 
 
 def test_a_policy_denies_what_requests_carry_and_allows_nothing() -> None:
@@ -320,13 +320,56 @@ def test_a_waived_type_is_planned_with_and_makes_another_digest(write: Write) ->
         loaded(write, [WAIVER, {**WAIVER, "rail": "instance_types", "endpoint": name}], **rails)
         for name in ("other", "chat")
     )
-    assert (kept.rails.instance_types, waived.rails.instance_types) == (("ml.g5.2xlarge",), None)
+    assert (kept.guard_rails.instance_types, waived.guard_rails.instance_types) == (("ml.g5.2xlarge",), None)
     assert kept.digest != waived.digest == loaded(write, [WAIVER]).digest
+
+
+STRICT: dict[str, object] = {
+    "models": ["org/*"],
+    "licences": ["mit"],
+    "engines": ["tgi"],
+    "images": ["none"],
+    "code": "refused",
+    "revisions": "pinned",
+    "remote_code": "refused",
+    "router": "refused",
+    "output_targets": ["s3://ours/*"],
+    "hub_token_secrets": ["hub/*"],
+    "slo": {"ttft_ms": {"p95": 1}},
+    "trial_mode": "rollback",
+    "trial": {"confidence": 0.99},
+    "required_tags": ["team"],
+    "max_copies": 1,
+    "instance_types": ["ml.g5.2xlarge"],
+}
+LOOSE = """\
+hosting: {ssm_access: true, core_dump_s3_uri: s3://theirs/dumps/}
+scaling: {max_copies: 2}
+serving: {engine: vllm, instance_types: [ml.p4d.24xlarge]}
+trial: {mode: report, confidence: 0.5}
+"""
+
+
+def test_an_endpoint_for_which_every_rail_is_waived_breaks_none(write: Write) -> None:
+    def load(rails: list[str]) -> LoadedSpec:
+        waivers = [{**WAIVER, "rail": rail} for rail in rails]
+        place = {"name": "dev", "region": "us-east-1", "guard_rails": {**STRICT, "waivers": waivers}}
+        path = write(SPEC.replace("hosting: {ssm_access: true}\n", LOOSE), "chat.yaml")
+        return load_spec(path, "dev", environments=write(yaml.safe_dump(place), "dev.yaml").parent)
+
+    every = sorted(GuardRails.model_fields.keys() - NO_RAILS)
+    notes = waiver_findings(load(every), date(2027, 1, 1))
+    with pytest.raises(SpecError) as refused:
+        load([])
+    broken = [problem for problem in refused.value.problems if problem.rule == "SEA111"]
+    assert len(broken) > 9
+    assert {note.field for note in notes} == {problem.field for problem in broken}
 
 
 @pytest.mark.parametrize(
     ("wrong", "field"),
     [
+        ({"rail": "extra"}, "guard_rails.waivers[0].rail"),
         ({"rail": "colour"}, "guard_rails.waivers[0].rail"),
         ({"approver": ""}, "guard_rails.waivers[0].approver"),
         ({"reason": " "}, "guard_rails.waivers[0].reason"),

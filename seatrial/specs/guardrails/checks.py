@@ -268,8 +268,8 @@ def template_rail_problems(
 ) -> Iterator[Finding]:
     """Yield every option that a serving template of the repository adds and that loads what a rail does not allow.
 
-    `environment` has the rails that are not waived for the endpoint. `options`: what the template writes otherwise than
-    Seatrial's own: values by key or variable.
+    `environment`: with the guard rails that hold for the endpoint, without waived ones.
+    `options`: what the template writes otherwise than Seatrial's own: values by key or variable.
     """
     rails = environment.guard_rails
     rail = next((name for name in ("models", "licences") if getattr(rails, name) is not None), None)
@@ -483,7 +483,7 @@ class _Rails:
             if not (_matches(uri, allowed) or _matches(repository, allowed)):
                 message = f"the image {uri} is not allowed in {environment.name}"
                 yield self._problem(path, self._image_rail, message, self._image_hint(repository))
-        if package is not None and rails.judges_what_is_loaded and rails.models is None:
+        if package is not None and "*" not in allowed and rails.judges_what_is_loaded and rails.models is None:
             message = f"the image of {package} can't be judged in {environment.name}"
             hint = f"let {environment.name} allow the package: its ARN below guard_rails.models in {self._place.path}"
             yield self._problem(("model", "model_package_arn"), self._image_rail, message, hint)

@@ -311,12 +311,6 @@ def _images(environment: EnvironmentSpec) -> Iterator[_Clause]:
         yield from _of_containers(text, _one_of(patterns), "Image")
 
 
-def _engines(environment: EnvironmentSpec) -> Iterator[_Clause]:
-    """Yield nothing: an engine is told by its image, which `images` judges by the allowed engines."""
-    del environment
-    yield from ()
-
-
 def _router(environment: EnvironmentSpec) -> Iterator[_Clause]:
     if environment.guard_rails.router == "refused":
         text = _message(environment, "router", "a function may have no public address", "leave hosting.router out")
@@ -341,12 +335,6 @@ def _output_targets(environment: EnvironmentSpec) -> Iterator[_Clause]:
             (*_VARIANTS, "CoreDumpConfig", "DestinationS3Uri"),
         ):
             yield _Clause(_CONFIG, path, text, _one_of(map(_pattern, allowed)))
-
-
-def _extra(environment: EnvironmentSpec) -> Iterator[_Clause]:
-    """Yield nothing: it allows options besides `models`, and refuses none."""
-    del environment
-    yield from ()
 
 
 def _hub_token_secrets(environment: EnvironmentSpec) -> Iterator[_Clause]:
@@ -405,11 +393,9 @@ _CLAUSES: Final[dict[str, Callable[[EnvironmentSpec], Iterator[_Clause]]]] = {
     "revisions": _revisions,
     "remote_code": _remote_code,
     "images": _images,
-    "engines": _engines,
     "router": _router,
     "ssm_access": _ssm_access,
     "output_targets": _output_targets,
-    "extra": _extra,
     "hub_token_secrets": _hub_token_secrets,
     "required_tags": _required_tags,
     "tag_values": _tag_values,
@@ -417,7 +403,8 @@ _CLAUSES: Final[dict[str, Callable[[EnvironmentSpec], Iterator[_Clause]]]] = {
     "kms_key_arn": _kms_key,
 }
 """The rules by guard rail; the last two are other fields of an environment that what is created must keep to."""
-ENFORCED: Final = frozenset(_CLAUSES)
+ENFORCED: Final = frozenset({*_CLAUSES, "engines"})
+"""What the rules hold; an engine is told by its image."""
 
 _CREATED = tuple(f"sagemaker:Create{kind.rpartition('::')[2]}" for kind in _TAGGED)
 BY_IAM: Final = frozenset({"instance_types", "router", "required_tags", "tag_values", "network", "kms_key_arn"})
