@@ -33,7 +33,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 # With this variable Python compiles aws-cdk-lib anew in every process: 4 s of CPU for each synthesis.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install demo synth diff deploy environment test test-aws clean-aws test-random test-pythons test-flaky test-updates test-failures test-matrix test-recipes test-clients test-suites test-mutants mutants data-age renew check lint scoreboard bench bench-load-client bench-gpu check-security lock clean
+.PHONY: help install demo synth diff deploy environment test test-aws clean-aws test-random test-pythons test-flaky test-updates test-failures test-matrix test-recipes test-clients test-suites test-mutants mutants data-age renew check lint scoreboard bench bench-load-client bench-gpu check-security release lock clean
 
 help: ## Show this text.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -155,9 +155,13 @@ bench-load-client: $(DEV_STAMP) ## Load clients side by side: Seatrial, boto3, a
 bench-gpu: $(DEV_STAMP) ## Check the planner on the GPU at hand with vLLM and dummy weights: make bench-gpu MODELS=llama-3.1-8b (SECONDS=900 ARGS="--runs 1,2").
 	@$(BIN)/python -m benchmarks.gpu $(or $(SECONDS),900) $(or $(MODELS),llama-3.1-8b) $(ARGS)
 
-lock: ## Resolve the dependencies anew and export requirements.txt.
+release: $(USER_STAMP) ## Build what a release publishes into dist/: wheels, sdists, bill of materials, SHA256SUMS (TAG=v0.1.0 checks the versions).
+	@sh scripts/release.sh "$${TAG:-}" # read by the shell alone: make would expand a name
+
+lock: ## Resolve the dependencies anew; export requirements.txt, and with hashes what a team's repository installs.
 	@$(BIN)/uv lock
-	@$(BIN)/uv export --quiet --frozen --no-dev --extra cdk --extra local --no-hashes --no-annotate --no-header --output-file requirements.txt
+	@$(BIN)/uv export --quiet --frozen --no-dev --extra cdk --extra local --extra mcp --extra stage --no-hashes --no-annotate --no-header --output-file requirements.txt
+	@$(BIN)/uv export --quiet --frozen --no-dev --extra cdk --extra node --no-emit-workspace --no-annotate --no-header --output-file seatrial/repository/requirements.txt
 
 clean: ## Stop the embedded AWS and remove everything that was made.
 	@if [ -x $(BIN)/seatrial ]; then $(BIN)/seatrial local down --quiet || true; \

@@ -22,6 +22,7 @@ INSTANCES, CONTAINERS = "Instances of an endpoint", "Containers of a model"
 FUNCTION, WORKFLOW = "Function of the trial service", "Workflow of the trial service"
 SCHEDULES = "Role of the scheduled trials"
 CHATS = "Channels of AWS Chatbot"
+HOOK = "Role of the hook that judges by guard rails"
 DEPLOY, READ = "Deploy role of the workflows", "Read role of the workflows"
 LAUNCH, BOUNDARY = "Launch role of products", "Most that a role of a product may do"
 RESULTS, KEY, TOPIC = "Bucket of the results", "Key of the results", "Topic of the alarms"
@@ -34,6 +35,7 @@ BEGINNINGS: Mapping[str, str] = {
     "Workflow of": WORKFLOW,
     "Schedules of trials of": SCHEDULES,
     "Channels of AWS Chatbot of": CHATS,
+    "Reads the guard rails of": HOOK,
     "Deploys the endpoints of": DEPLOY,
     "Reads the endpoints and trials of": READ,
     "Makes the resources of products": LAUNCH,
@@ -69,6 +71,8 @@ READS: Mapping[str, str] = {
 REASONS: Mapping[tuple[str, str], str] = {
     (DEPLOY, "sts:AssumeRole"): "The CDK CLI uploads assets and calls CloudFormation as these roles of its bootstrap.",
     (SCHEDULES, "lambda:InvokeFunction"): "EventBridge Scheduler asks the trial service for a trial.",
+    (HOOK, "s3:GetObject"): "CloudFormation reads the rules, and nothing else there.",
+    (HOOK, "s3:ListBucket"): "A Guard hook asks for it (AWS CloudFormation Hooks User Guide, execution role).",
     **{(role, action): reason for role in (DEPLOY, READ) for action, reason in READS.items()},
     (INSTANCES, "logs:CreateLogGroup"): WRITES_LOGS,
     (CONTAINERS, "logs:CreateLogGroup"): WRITES_LOGS,

@@ -3,6 +3,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
+import json
 import os
 import subprocess
 import sys
@@ -68,6 +69,67 @@ def test_a_tar_has_the_same_hash_on_every_machine() -> None:
         hashes.add(subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout.strip())
     assert hashes == {"ade6b96e5ec82b0124479acb10149f158ad26c248203c10202653bff2e5c4f65"}
     assert hashlib.sha256(tar_gz_bytes(FILES)).hexdigest() in hashes
+
+
+PYPROJECT = """
+[build-system]
+requires = ["hatchling"]
+build-backend = "hatchling.build"
+
+[project]
+name = "seatrial"
+version = "0.1.0"
+requires-python = ">=3.11"
+"""
+
+
+def test_a_release_is_built_of_a_commit_of_one_version_and_its_bytes_are_told_by_it(tmp_path: Path) -> None:
+    (tmp_path / "seatrial").mkdir()
+    for name, text in {"pyproject.toml": PYPROJECT, "seatrial/__init__.py": "", ".gitignore": "dist/\n"}.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    uv = Path(sys.executable).with_name("uv")
+    script = Path(__file__).parents[1] / "scripts" / "release.sh"
+
+    def run(*command: object, code: int = 0) -> str:
+        words = [f"{word}" for word in command]
+        environ = os.environ | {"UV": f"{uv}", "TZ": "Asia/Tokyo" if (tmp_path / "dist").exists() else "UTC"}
+        done = subprocess.run(words, cwd=tmp_path, env=environ, capture_output=True, text=True, check=False)
+        assert done.returncode == code, done.stderr
+        return f"{done.stdout}{done.stderr}"
+
+    def commit() -> None:
+        run("git", "add", "--all")
+        run("git", "-c", "user.name=a", "-c", "user.email=a@example.com", "commit", "--quiet", "--message", "work")
+
+    run("git", "init", "--quiet")
+    run(uv, "lock", "--quiet")
+    assert "commit or undo your changes" in run("sh", script, code=1)
+    commit()
+    assert "the tag is v0.2.0" in run("sh", script, "v0.2.0", code=1)
+    sums = run("sh", script, "v0.1.0")
+    (tmp_path / "dist" / "old.whl").touch()
+    os.utime(tmp_path / "seatrial" / "__init__.py", (0, 0))
+    assert run("sh", script) == sums
+    names = ["seatrial-0.1.0-py3-none-any.whl", "seatrial-0.1.0.cdx.json", "seatrial-0.1.0.tar.gz"]
+    assert [line.split()[1] for line in sums.splitlines()] == names
+    bill = json.loads((tmp_path / "dist" / names[1]).read_text(encoding="utf-8"))
+    assert (bill["bomFormat"], bill["metadata"]["component"]["name"]) == ("CycloneDX", "seatrial")
+    package = tmp_path / "packages" / "seatrial-base" / "pyproject.toml"
+    package.parent.mkdir(parents=True)
+    package.write_text(PYPROJECT.replace("0.1.0", "0.1.1"), encoding="utf-8")
+    commit()
+    assert "several versions: 0.1.0 0.1.1" in run("sh", script, code=1)
+
+
+def test_a_wheel_can_be_built_of_each_sdist() -> None:
+    """What is included from outside of a package's folder is not in its sdist."""
+    packages = Path(__file__).parents[1] / "packages"
+    for file in packages.glob("*/pyproject.toml"):
+        targets = tomllib.loads(file.read_text(encoding="utf-8"))["tool"]["hatch"]["build"]["targets"]
+        assert [path for target in targets.values() for path in target.get("force-include", {}) if ".." in path] == []
+    link = packages / "seatrial-lint" / "seatrial_lint" / "serving_templates"
+    assert (link / "lmi" / "serving.properties.j2").is_file()
+    assert link.resolve() == packages.parent / "serving_templates"
 
 
 def test_the_wheel_carries_the_chart_library_though_git_does_not() -> None:

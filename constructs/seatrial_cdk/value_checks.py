@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, get_args, overload
 
-from aws_cdk import Annotations, Token
+from aws_cdk import Annotations, Duration, Size, SizeRoundingBehavior, Token
 
 from seatrial_base.errors import SpecError
 from seatrial_base.findings import Finding, Place
@@ -17,7 +18,10 @@ if TYPE_CHECKING:
 
     from constructs import Construct
 
+_MEASURED = re.compile(r" \| (?:Duration|Size)")
 RULE = "SEA439"
+Unit = Literal["ms", "s", "minutes", "days", "mb", "gb"]
+"""Of a number, as the name of its argument ends; sizes are in MiB and GiB, as the API means its `InMb` and `InGB`."""
 _KINDS: dict[str, tuple[tuple[type, ...], str]] = {
     "int": ((int,), "a whole number"),
     "float": ((int, float), "a number"),
@@ -86,6 +90,54 @@ BOUNDS: dict[str, NumberBounds] = {
 """SageMaker API reference; the schema of each resource in the CloudFormation registry has the same."""
 
 
+@overload
+def in_unit(value: None, unit: Unit) -> None: ...
+@overload
+def in_unit(value: int | Duration | Size, unit: Unit) -> int: ...
+@overload
+def in_unit(value: float | Duration, unit: Unit, *, is_whole: Literal[False]) -> float: ...
+@overload
+def in_unit(value: float | Duration | None, unit: Unit, *, is_whole: Literal[False]) -> float | None: ...
+def in_unit(value: float | Duration | Size | None, unit: Unit, *, is_whole: bool = True) -> float | None:
+    """Return a time or a size of the CDK as a number of a unit; a number is in the unit already.
+
+    Args:
+        is_whole: The number has to be whole.
+
+    Raises:
+        SpecError: SEA439 for what the unit does not measure, a part of it, and a token in another unit.
+    """
+    if not isinstance(value, (Duration, Size)):
+        return value
+    try:
+        made = _size(value, unit) if isinstance(value, Size) else _time(value, unit)
+    except RuntimeError as error:  # the CDK does not convert a token
+        hint = f"give the number of {unit}, or make it of one"
+        raise SpecError.of(RULE, f"a time or size that is a token has another unit than {unit}", hint=hint) from error
+    if made is None:
+        raise SpecError.of(RULE, f"{value} is not in {unit}", hint="a Duration is a time, a Size is bytes")
+    if Token.is_unresolved(made):
+        return made
+    if made % 1 and is_whole:
+        raise SpecError.of(RULE, f"{made:g} {unit} is no whole number", hint=f"give whole {unit}")
+    return made if made % 1 else int(made)
+
+
+def _time(value: Duration, unit: Unit) -> float | None:
+    read = {
+        "ms": value.to_milliseconds,
+        "s": value.to_seconds,
+        "minutes": value.to_minutes,
+        "days": value.to_days,
+    }.get(unit)
+    return None if read is None else read(integral=False)
+
+
+def _size(value: Size, unit: Unit) -> float | None:
+    read = {"mb": value.to_mebibytes, "gb": value.to_gibibytes}.get(unit)
+    return None if read is None else read(rounding=SizeRoundingBehavior.NONE)
+
+
 def check_values(scope: Construct, props: Mapping[str, object | None]) -> None:
     """Report values that SageMaker refuses as errors of the CDK (SEA439); tokens are not known yet.
 
@@ -114,9 +166,25 @@ def check_number(scope: Construct, name: str, value: float, bounds: NumberBounds
 
 
 def _values(value: object) -> Iterator[tuple[str, str, str, object]]:
-    """Yield field, its name with that of its class, its type and its value; nothing of what is no dataclass."""
+    """Yield field, its name with that of its class, its type and its value; nothing of what is no dataclass.
+
+    A time or a size is yielded as the number that the field's name asks for, so that the bounds hold of it.
+    """
     for field in fields(value) if hasattr(value, "__dataclass_fields__") else ():  # type: ignore[arg-type] # it is one
-        yield field.name, f"{type(value).__name__}.{field.name}", str(field.type), getattr(value, field.name)
+        kind, given = str(field.type), getattr(value, field.name)
+        if isinstance(given, (Duration, Size)):
+            given = _number(given, kind, field.name)
+        yield field.name, f"{type(value).__name__}.{field.name}", _MEASURED.sub("", kind), given
+
+
+def _number(value: Duration | Size, kind: str, name: str) -> object:
+    """Return a time or size in the unit of its field; a text of it where the field takes none."""
+    unit, measured = name.rpartition("_")[2], type(value).__name__
+    known: list[Unit] = [each for each in get_args(Unit) if each == unit and measured in kind]
+    try:
+        return in_unit(value, known[0]) if known else f"{value}"
+    except SpecError as error:
+        return error.problems[0].message
 
 
 def _wrong(scope: Construct, name: str, props: object) -> Iterator[Finding]:

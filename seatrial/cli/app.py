@@ -20,7 +20,7 @@ from seatrial.cli.drift import drift_command
 from seatrial.cli.images import images
 from seatrial.cli.init import init_command
 from seatrial.cli.jobs import jobs
-from seatrial.cli.keys import keys_command
+from seatrial.cli.keys import guard_rails_command, keys_command
 from seatrial.cli.local import demo_command, local
 from seatrial.cli.mcp import mcp_command
 from seatrial.cli.migrate import migrate_command
@@ -34,7 +34,7 @@ from seatrial.cli.probe import probe_command
 from seatrial.cli.products import products
 from seatrial.cli.promote import promote_command
 from seatrial.cli.quality import quality_command
-from seatrial.cli.render import render_command
+from seatrial.cli.render import export_command, render_command
 from seatrial.cli.report import report_command
 from seatrial.cli.schema import schema_command
 from seatrial.cli.simulate import simulate_command
@@ -80,9 +80,11 @@ _COMMANDS: dict[str, dict[Callable[..., None] | typer.Typer, str]] = {
         preflight_command: "Check the account: quotas, secrets, keys, weights.",
         deploy_command: "Deploy an endpoint and show its trial meanwhile.",
         stage_command: "Copy a model to S3 at one revision, checked.",
+        export_command: "Write a template or Terraform module without Python.",
         diff_command: "Show what an update does and what users notice.",
         promote_command: "Take a tried plan to the next environment.",
         keys_command: "Read the key that signs an environment's trials.",
+        guard_rails_command: "Print guard rails for cfn-guard, a hook or IAM.",
         products: "Standard endpoints that product teams launch.",
         jobs: "Jobs that make weights, or recommend a deployment.",
     },

@@ -1,8 +1,9 @@
-"""`seatrial keys`: the public key with which an environment's trial service signs results."""
+"""What others take of an environment: `seatrial keys`, its public key, and `seatrial guard-rails`, its rules."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+import json
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -11,6 +12,8 @@ from seatrial.cli.support.specs import ENDPOINTS
 
 if TYPE_CHECKING:
     from seatrial.specs.yaml_source import Yaml
+
+_MOST_CHARACTERS = {"scp": 5120, "iam": 6144}  # AWS Organizations quotas; IAM and AWS STS quotas, managed policies
 
 
 def keys_command(
@@ -55,3 +58,41 @@ def keys_command(
             keys: list[Yaml] = [*target.promotion.public_keys, key.public]
             replace_file(file, edited_file(file, {("promotion", "public_keys"): keys}), "SEA584")
             typer.echo(f"{file.as_posix()}: added")
+
+
+def guard_rails_command(
+    environment: EnvironmentName,
+    environments: EnvironmentsFolder = None,
+    output_format: Annotated[
+        Literal["guard", "scp", "iam"],
+        typer.Option("--format", help="`guard`: rules of AWS CloudFormation Guard; `scp`, `iam`: a policy of denials."),
+    ] = "guard",
+) -> None:
+    """Print an environment's guard rails as rules that hold for whoever deploys: for cfn-guard, a hook, or IAM.
+
+    The policy allows nothing: attach it beside what allows, as a service control policy (`scp`), a permissions boundary
+    or an execution policy of `cdk bootstrap` (`iam`). What the format can't enforce is on stderr.
+    """
+    from seatrial.specs.guardrails import enforcement
+    from seatrial.specs.load import load_environment
+    from seatrial_base.errors import SpecError
+    from seatrial_base.terminal import show_text
+
+    place = load_environment(environments_folder(environments, ENDPOINTS / "spec.yaml"), environment)
+    left = {name: enforcement.NOT_IN_TEMPLATES[name] for name in enforcement.unenforced(place)}
+    if output_format == "guard":
+        show_text(enforcement.guard_rules(place))
+    else:
+        policy = json.dumps(document := enforcement.iam_denials(place), separators=(",", ":"))
+        most = _MOST_CHARACTERS[output_format]
+        if not document["Statement"]:
+            hint = f"a policy can deny {', '.join(sorted(enforcement.BY_IAM))}; see --format guard"
+            raise SpecError.of("SEA648", f"nothing in {environment} is what a policy can deny", hint=hint)
+        if len(policy) > most:
+            message = f"the policy has {len(policy):,} characters, and AWS takes {most:,}"
+            raise SpecError.of("SEA648", message, hint="list fewer instance types or tags, or enforce them by the hook")
+        typer.echo(policy)
+        others = place.guard_rails.stated - enforcement.BY_IAM - left.keys()
+        left |= dict.fromkeys(sorted(others), "no request to AWS shows it: see --format guard")
+    for name, because in left.items():
+        typer.echo(f"not enforced: {name}: {because}", err=True)

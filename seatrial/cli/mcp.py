@@ -15,6 +15,7 @@ from typer.models import ArgumentInfo, OptionInfo
 
 from seatrial import __version__
 from seatrial.cli.alternatives import compare_instances_command, recipes_command
+from seatrial.cli.audit import audit_command
 from seatrial.cli.diff import diff_command
 from seatrial.cli.doctor import doctor_command
 from seatrial.cli.plan import plan_command
@@ -76,6 +77,7 @@ TOOLS: Final = {
         lint_command, ("engine", "version", "instance_type", "ami_version", "startup_timeout_s", "skip_others")
     ),
     "check": _Tool(check_command, ("region",)),
+    "audit": _Tool(audit_command, (*_PLACE, "at", "records", "public_key")),
     "doctor": _Tool(doctor_command, (*_PLACE, "region", "why", "reason", "log", "image", "instance_type")),
     "rules": _Tool(rules_command),
 }

@@ -127,6 +127,7 @@ def plan_command(
 
         made = of_every(loaded, lambda spec: _Made(make_plan(spec, **allowed), spec))
         of_every(made, _check_with_others)
+        of_every(made, _show_waivers)
         _show(made, output_format, sections, many=many)
         _show_local_values(made, output_format)
         if write:
@@ -193,6 +194,19 @@ def _check_with_others(one: _Made) -> None:
         return
     if problems:
         raise SpecError(problems)
+
+
+def _show_waivers(one: _Made) -> None:
+    """Show what is waived for an endpoint on stderr, and refuse a waiver that has ended."""
+    from datetime import UTC, datetime
+
+    from seatrial.locks.guard_rails import waiver_findings
+
+    findings = waiver_findings(one.loaded, datetime.now(UTC).date(), one.plan)
+    if ended := [each for each in findings if each.severity == "error"]:
+        raise SpecError(ended)
+    for each in findings:
+        typer.echo(f"{each}", err=True)
 
 
 def _show(made: Sequence[_Made], output_format: Format, sections: Sequence[Section], *, many: bool) -> None:

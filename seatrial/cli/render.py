@@ -1,9 +1,9 @@
-"""`seatrial render`: the files and environment that the container would read."""
+"""`seatrial render` and `seatrial export`: what the container would read, and what tools without Python deploy."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -15,8 +15,8 @@ from seatrial.cli.support.model_options import (
     names_list,
     takes_model,
 )
-from seatrial.cli.support.options import EnvironmentsFolder
-from seatrial.cli.support.specs import of_every, spec_files
+from seatrial.cli.support.options import EnvironmentName, EnvironmentsFolder, environments_folder
+from seatrial.cli.support.specs import endpoint_file, of_every, spec_files
 from seatrial_base.errors import SpecError
 from seatrial_base.findings import Finding, Place
 
@@ -127,3 +127,58 @@ def _plan(loaded: LoadedSpec) -> Plan:
     from seatrial.planner.planner import make_plan
 
     return make_plan(loaded)
+
+
+def export_command(
+    endpoint: Annotated[
+        str, typer.Argument(metavar="ENDPOINT", help="YAML file or name of the endpoint.", show_default=False)
+    ],
+    environment: EnvironmentName,
+    output_format: Annotated[
+        Literal["cloudformation", "terraform"],
+        typer.Option("--format", help="A template for CloudFormation, or a Terraform module around it."),
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="DIR",
+            help="Folder to write; default: one of the stack's name.",
+            show_default=False,
+        ),
+    ] = None,
+    bucket: Annotated[
+        str | None,
+        typer.Option(
+            "--bucket",
+            metavar="BUCKET",
+            help="Bucket of what the template reads, as `TemplatesBucket` of the products; default: a parameter.",
+            show_default=False,
+        ),
+    ] = None,
+    *,
+    environments: EnvironmentsFolder = None,
+) -> None:
+    """Write an endpoint for those who deploy without Python, the CDK or a bootstrapped account.
+
+    The template is that of `cdk deploy`; what it reads from S3 lies in `assets` beside it. An earlier export in the
+    folder is replaced; files that were edited since, and files that no export wrote, are refused. The commands that
+    deploy it come last.
+    """
+    import re
+
+    from seatrial.operations.export import BUCKET_PATTERN, export_of, write_export
+
+    if bucket is not None and not re.fullmatch(BUCKET_PATTERN, bucket):
+        raise typer.BadParameter("is no name of an S3 bucket", param_hint="'--bucket'")
+    file = endpoint_file(endpoint)
+    folder, export = export_of(
+        file, environments_folder(environments, file), environment, output_format, folder=output, bucket=bucket
+    )
+    for path in write_export(export, folder):
+        typer.echo(path.as_posix())
+    if export.deployed_first:
+        typer.echo(f"note: deploy {', '.join(export.deployed_first)} first", err=True)
+    for command in export.commands:
+        typer.echo(f"$ {command}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -17,7 +18,6 @@ from seatrial_lint.cli.run import FindingsFormat, problems_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
     from seatrial.specs.load import LoadedSpec
 
@@ -36,8 +36,10 @@ def validate_command(
     Where no environment has a file, one with default values is used, as for `seatrial plan`.
     """
     from seatrial.deployment.guests import absent_specs
+    from seatrial.locks.guard_rails import waiver_findings
     from seatrial.operations.preflight import ended_reservations
     from seatrial.planner.resolve import unplannable
+    from seatrial.repository.upgrade import environment_problems
     from seatrial.specs.load import environment_names, load_spec
     from seatrial.specs.router import router_findings
 
@@ -45,7 +47,7 @@ def validate_command(
         problems: list[Finding] = []
         warnings: dict[str, None] = {}
         judged: list[LoadedSpec] = []
-        files = spec_files(specs)
+        files, seen, now = spec_files(specs), dict[Path, None](), datetime.now(UTC)
         for spec in files:
             folder = environments_folder(environments, spec)
             region = None if environments else default_region(None)
@@ -53,6 +55,7 @@ def validate_command(
             if not names:
                 hint = "give the folder: --environments DIR"
                 problems.append(Finding("SEA109", Place.at(folder.as_posix()), "no environment (*.yaml)", hint))
+            seen.setdefault(folder)
             for name in names:
                 try:
                     loaded = load_spec(spec, name, environments=folder, default_region=region)
@@ -65,8 +68,10 @@ def validate_command(
                     problems += (*absent_specs(loaded), *refused)
                     warnings |= {f"{spec.as_posix()}: warning: {text}": None for text in warned}
                     notes.extend(replace(each, severity="note") for each in router_findings(loaded))
-                    for ending in ended_reservations(loaded, datetime.now(UTC)):
+                    waivers = (*waiver_findings(loaded, now.date()), *_unmatched_waivers(spec, loaded))
+                    for ending in (*waivers, *ended_reservations(loaded, now)):
                         (problems if ending.severity == "error" else notes).append(ending)
+        problems += (problem for folder in seen for problem in environment_problems(folder))
         warnings |= dict.fromkeys(_orphans(files))
         notes.extend(_unknown_names(files, judged))
         if output_format == "text":
@@ -100,6 +105,15 @@ def _unknown_names(specs: Sequence[Path], judged: Sequence[LoadedSpec]) -> Itera
         teams |= {f"{team}" for each in offered if isinstance(each, list) for team in each}
         known = teams if all(isinstance(each, list) for each in offered) else None
         yield from unknown_names(here[0].environment, here[0].place, teams=known, endpoints=names)
+
+
+def _unmatched_waivers(spec: Path, loaded: LoadedSpec) -> Iterator[Finding]:
+    """Yield waivers of an environment for whose pattern there is no endpoint beside a spec, and no product."""
+    from seatrial.deployment.product import product_files
+    from seatrial.specs.environment import unmatched_waivers
+
+    files = (*spec.parent.glob("*.yaml"), *product_files(spec.parent.parent / "products"))
+    yield from unmatched_waivers(loaded.environment, loaded.place, [file.stem for file in files])
 
 
 def _orphans(specs: Sequence[Path]) -> Iterator[str]:

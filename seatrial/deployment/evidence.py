@@ -10,6 +10,7 @@ from base64 import b64decode
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
+from math import ceil
 from typing import TYPE_CHECKING, Final
 
 from seatrial.deployment.trial import slo_objectives, trial_workload
@@ -96,6 +97,7 @@ def locked_evidence_problems(
         *signature_problems(text, result, loaded, place),
         *_copied(promoted, result, loaded, place),
         *_age(promoted, result, loaded, place, now),
+        *simulated_problems(result, loaded),
         *verdict_problems(result, loaded),
         *configuration_problems(result, loaded, plan, serving),
         *workload_problems(loaded, result),
@@ -207,10 +209,28 @@ def configuration_problems(
         hint = f"deploy the plan to {source} with this release, try it there, and promote it"
         yield step_problem(target, source, "SEA582", message, hint)
     # An environment may keep the weights in a bucket of its own: its file, which its owners review, names the places.
-    elif place != tried_place and target.environment.guard_rails.models is None:
+    elif place != tried_place and target.rails.models is None:
         message = f"the weights come from another place than those that were tried in {source}"
         hint = f"load the tried ones, or name the places in guard_rails.models of {target.environment.name}"
         yield step_problem(target, source, "SEA582", message, hint)
+
+
+def simulated_problems(result: TrialResult, target: LoadedSpec, *, accepted: bool = False) -> Iterator[Finding]:
+    """Yield that a simulated engine was tried: on the laptop that is all that is promised, on AWS it proves no speed.
+
+    Args:
+        accepted: Whether a person accepts it. Where a proof is needed, only the environment's file can, which its
+            owners review: a lock is written by whoever has the option.
+    """
+    if not result.engine_note or target.environment.is_embedded or target.environment.promotion.accept_simulated:
+        return
+    proven, source = is_proof_needed(target), result.request.environment
+    if accepted and not proven:
+        return
+    accept = f"promotion.accept_simulated: true in {target.environment.name}" if proven else "--accept-simulated"
+    message = f"the engine of the trial was simulated: {result.engine_note}"
+    hint = f"try the plan on AWS in {source}; {accept} takes the result as it is, and the lock records it"
+    yield step_problem(target, source, "SEA477", message, hint)
 
 
 def verdict_problems(result: TrialResult, target: LoadedSpec) -> Iterator[Finding]:
@@ -282,12 +302,18 @@ def slo_problems(target: LoadedSpec, plan: Plan, result: TrialResult) -> Iterato
         replace(objective, bound=objective.bound * share) if objective.metric == "output_tok_s" else objective
         for objective in slo_objectives(target.endpoint.slo)
     ]
-    gate, copies = plan.gate_concurrency_per_copy.value, plan.copy_count.value
-    source = result.request.environment
-    confidence = target.endpoint.trial.confidence
+    source, confidence = result.request.environment, target.endpoint.trial.confidence
     levels = up_to_gate(result.levels, result.request.load)
-    verdict = verdict_at(gate, levels, objectives, confidence=confidence)
-    if verdict.status != "pass":
-        message = f"at the load of {plan.environment}, {gate} concurrent requests per copy on {copies} copies: "
-        hint = "allow more copies (scaling), measure that concurrency where the plan is tried, or relax the SLO"
-        yield step_problem(target, source, "SEA475", f"{message}{verdict.because}", hint)
+    hint = "allow more copies (scaling), measure that concurrency where the plan is tried, or relax the SLO"
+    # Above the load that a copy was measured to hold, a scaling target would add copies too late, or never.
+    loads = {
+        "load": plan.gate_concurrency_per_copy.value,
+        "scaling target": ceil(plan.target_concurrency_per_copy.value),
+    }
+    for name, load in loads.items():
+        verdict = verdict_at(load, levels, objectives, confidence=confidence)
+        if verdict.status != "pass":
+            copies = f"{load} concurrent requests per copy on {plan.copy_count.value} copies"
+            message = f"at the {name} of {plan.environment}, {copies}: {verdict.because}"
+            yield step_problem(target, source, "SEA475", message, hint)
+            return

@@ -22,7 +22,6 @@ from seatrial.documents.plan import Plan
 from seatrial.locks.guard_rails import created_problems
 from seatrial.specs.endpoint import EndpointSpec
 from seatrial.specs.guardrails.checks import guard_rail_problems
-from seatrial.specs.guardrails.limits import GuardRails
 from seatrial.specs.product import chosen_tags
 from seatrial.specs.yaml_source import Document
 from seatrial_base.errors import SpecError
@@ -293,7 +292,7 @@ def forbidden_version(loaded: LoadedProduct, environment: str, offered: OfferedV
     """Yield every guard rail of today that a published version breaks; one that can't be judged breaks them."""
     # All sizes have the same environment: any of them has its rails.
     place = next(iter(loaded.sizes_in(environment).values()))
-    if place.environment.guard_rails == GuardRails() and not place.environment.network.isolated:
+    if not place.rails.stated and not place.environment.network.isolated:
         return
     try:
         for size, problem in _broken(loaded, place, offered):

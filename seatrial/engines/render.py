@@ -73,15 +73,14 @@ def render_plan(
     project = repository_root(loaded.path) / "serving_templates"
     own = templates or (project if project.is_dir() else None)
     rendered = _rendered(loaded, plan, source, form, own)
-    rails = loaded.environment.guard_rails
+    rails = loaded.rails
     pins = rails.remote_code != "allowed" or rails.revisions == "pinned"
     if own is not None and (rails.judges_what_is_loaded or pins):
         # Seatrial's own options were judged with the spec; only what the team's templates add or change is left to
         # judge.
         plain = _options(_rendered(loaded, plan, source, form, None))
         added = {name: text for name, text in _options(rendered).items() if plain.get(name) != text}
-        places = (loaded.environment, loaded.place)
-        if problems := list(template_rail_problems(loaded.endpoint, *places, added, own.as_posix())):
+        if problems := list(template_rail_problems(loaded, added, own.as_posix())):
             raise RenderError(problems)
     where = f"serving configuration of {loaded.endpoint.name}"
     texts = {**rendered.env, "image": plan.image.value.uri, "weights": source.weights_s3_uri or ""}

@@ -7,6 +7,8 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from seatrial.specs.environment import expired_waivers
+from seatrial.specs.guardrails.checks import guard_rail_problems, waiver_name
 from seatrial.specs.guardrails.fleets import InstanceFleet, ModelInstances, fleets_of, job_instance
 from seatrial.specs.prices import list_price
 from seatrial.specs.spec_files import lock_path
@@ -17,6 +19,7 @@ from seatrial_base.units import usd
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from datetime import date
 
     from seatrial.documents.plan import Plan
     from seatrial.specs.endpoint import Budget, EndpointSpec
@@ -91,9 +94,42 @@ def created_problems(plan: Plan, loaded: LoadedSpec, beside: Beside = ALONE) -> 
     )
 
 
+def waived_findings(loaded: LoadedSpec, plan: Plan | None = None) -> tuple[Finding, ...]:
+    """Return what an endpoint breaks of the guard rails that are waived for it, as notes: SEA647.
+
+    `plan`: the plan that is judged with the spec; `None` without one.
+    """
+    rails = loaded.environment.guard_rails
+    notes: dict[Finding, None] = {}
+    for waiver in rails.waived(waiver_name(loaded.endpoint, loaded.document)):
+        others = tuple(each for each in rails.waivers if each.rail != waiver.rail)
+        place = loaded.environment.model_copy(update={"guard_rails": rails.model_copy(update={"waivers": others})})
+        kept = set(_every_problem(loaded, plan))
+        text = f"waived until {waiver.expires}: {waiver.reason} (approved by {waiver.approver})"
+        for each in _every_problem(replace(loaded, environment=place), plan):
+            if each not in kept:
+                notes[replace(each, rule="SEA647", message=f"{each.message}; {text}", hint="", severity="note")] = None
+    return tuple(notes)
+
+
+def waiver_findings(loaded: LoadedSpec, today: date, plan: Plan | None = None) -> tuple[Finding, ...]:
+    """Return each waiver of an endpoint that has ended, SEA645, then what is waived (`waived_findings`).
+
+    `today`: in UTC.
+    """
+    name = waiver_name(loaded.endpoint, loaded.document)
+    ended = expired_waivers(loaded.environment, loaded.place, today, name)
+    return (*ended, *waived_findings(loaded, plan))
+
+
+def _every_problem(loaded: LoadedSpec, plan: Plan | None) -> tuple[Finding, ...]:
+    by_itself = guard_rail_problems(loaded.endpoint, loaded.environment, loaded.document, loaded.place)
+    return (*by_itself, *(created_problems(plan, loaded) if plan is not None else ()))
+
+
 def broken_rails(plan: Plan, loaded: LoadedSpec, beside: Beside = ALONE) -> Iterator[BrokenRail]:
     """Yield every guard rail that what would be created breaks; what can't be judged breaks its rail."""
-    rails, fleets = loaded.environment.guard_rails, created_fleets(plan, loaded, beside)
+    rails, fleets = loaded.rails, created_fleets(plan, loaded, beside)
     if rails.engines is not None and plan.engine.value not in rails.engines:
         message = f"{plan.engine.value} is not among {', '.join(rails.engines)}"
         yield BrokenRail("engines", ("serving", "engine"), "engine", message)
@@ -142,7 +178,7 @@ def _copies(plan: Plan, rails: GuardRails, fleets: Sequence[InstanceFleet], besi
 
 def _cost(plan: Plan, loaded: LoadedSpec, fleets: Sequence[InstanceFleet]) -> Iterator[BrokenRail]:
     """Yield each rail on money: prices are list prices, whatever discount the spec says it has."""
-    rails = loaded.environment.guard_rails
+    rails = loaded.rails
     costs = [fleet.usd_per_hour(lambda name: list_price(name, loaded)) for fleet in fleets]
     hourly = _total(costs)
     if rails.usd_per_hour is not None and _exceeds(hourly, rails.usd_per_hour):
@@ -164,7 +200,7 @@ def _jobs(plan: Plan, loaded: LoadedSpec, beside: Beside) -> Iterator[BrokenRail
 
     What other specs ask for is reported where the endpoint names them.
     """
-    rails = loaded.environment.guard_rails
+    rails = loaded.rails
     specs: list[tuple[FieldPath, EndpointSpec, Plan]] = [((), loaded.endpoint, plan)]
     specs += [(("hosting", "more_models"), *guest) for guest in beside.guests]
     specs += [(("hosting", "variants"), *variant) for variant in beside.variants.values()]

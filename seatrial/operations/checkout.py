@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 _OF_GIT = ("GIT_DIR", "GIT_INDEX_FILE", "GIT_WORK_TREE", "GIT_PREFIX", "GIT_COMMON_DIR")
 """Variables that a hook of git sets, and that would lead another git to the wrong place."""
 _NAMES = ("diff", "--name-only", "--no-renames", "--no-ext-diff", "-z")
+_MOST_CONFLICTS = 127
+"""The largest exit code of `git merge-file` that counts conflicts (its manual); a larger one is an error."""
 MERGE_BASE = "..."
 """The end of a revision, as in `git diff main...`."""
 
@@ -112,11 +115,47 @@ def checkout_of(root: Path, revision: str, checkout: Path) -> Iterator[tuple[Pat
             _git(root, "worktree", "remove", "--force", f"{checkout}")
 
 
+def uncommitted_paths(folder: Path) -> tuple[str, ...]:
+    """Return the paths below a folder that git would not bring back: changed, or not known to it; ignored ones aside.
+
+    Raises:
+        SpecError: SEA452 when it is in no repository, or there is no git.
+    """
+    lines = _git(folder, "status", "--porcelain", "--untracked-files=all", "-z", "--no-renames", "--", ".").split("\0")
+    return tuple(line.lstrip().partition(" ")[2].lstrip() for line in lines if line)
+
+
+def merge_texts(texts: tuple[str, str, str], labels: tuple[str, str, str]) -> tuple[str, bool]:
+    """Merge three texts (ours, their base, theirs) as git does; return the result, and whether it has no conflict.
+
+    Raises:
+        SpecError: SEA452 when there is no git.
+    """
+    with tempfile.TemporaryDirectory() as scratch:
+        files = [Path(scratch, f"{number}") for number in range(len(texts))]
+        for file, text in zip(files, texts, strict=True):
+            file.write_text(text, encoding="utf-8", newline="\n")
+        named = [word for label in labels for word in ("-L", label)]
+        done = _run(Path(scratch), "merge-file", "--stdout", *named, *(file.name for file in files))
+    if done.returncode > _MOST_CONFLICTS:
+        raise SpecError.of("SEA452", done.stderr.strip() or f"exit code {done.returncode}", where="git merge-file")
+    return done.stdout, done.returncode == 0
+
+
 def _git(folder: Path, *arguments: str, what: str = "") -> str:
+    done = _run(folder, *arguments)
+    if done.returncode:
+        message = done.stderr.strip() or what or f"exit code {done.returncode}"
+        hint = "give a revision that `git rev-parse` knows; fetch it first in a shallow clone"
+        raise SpecError.of("SEA452", message, where=folder.as_posix(), hint=hint)
+    return done.stdout.strip()
+
+
+def _run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     # Within a hook, git's own variables name the hook's repository and would override the folder given here.
     variables = {name: value for name, value in os.environ.items() if name not in _OF_GIT}
     try:
-        done = subprocess.run(
+        return subprocess.run(
             ["git", *arguments],  # noqa: S607 (the user's git)
             cwd=folder,
             env=variables,
@@ -128,8 +167,3 @@ def _git(folder: Path, *arguments: str, what: str = "") -> str:
         )
     except OSError as error:
         raise SpecError.of("SEA452", f"git can't be started: {error.strerror}", hint="install git") from error
-    if done.returncode:
-        message = done.stderr.strip() or what or f"exit code {done.returncode}"
-        hint = "give a revision that `git rev-parse` knows; fetch it first in a shallow clone"
-        raise SpecError.of("SEA452", message, where=folder.as_posix(), hint=hint)
-    return done.stdout.strip()

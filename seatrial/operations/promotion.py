@@ -20,6 +20,7 @@ from seatrial.deployment.evidence import (
     ended_at,
     fingerprint,
     signature_problems,
+    simulated_problems,
     slo_problems,
     step_problem,
     verdict_problems,
@@ -135,12 +136,7 @@ def evidence_problems(
     if message := age_problem(ended_at(result), now, promotion.target):
         again = f"seatrial trial start {promotion.source.path.as_posix()} -e {where}"
         yield promotion.problem("SEA474", message, f"try it again: `{again}`, then give its result with --result")
-    # A simulated engine proves the pipeline and no speed: on the laptop that is all that is promised, on AWS it must
-    # be accepted by name.
-    if result.engine_note and not accept_simulated and not promotion.target.environment.is_embedded:
-        message = f"the engine of the trial was simulated: {result.engine_note}"
-        hint = f"try the plan on AWS in {where}; --accept-simulated takes the result as it is, and the lock records it"
-        yield promotion.problem("SEA477", message, hint)
+    yield from simulated_problems(result, promotion.target, accepted=accept_simulated)
 
 
 def _subject_problems(promotion: PromotionStep, result: TrialResult) -> Iterator[Finding]:

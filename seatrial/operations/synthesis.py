@@ -68,14 +68,22 @@ class StackSource:
 
 
 def synthesize(source: StackSource, folder: Path, context: Mapping[str, str] | None = None) -> Template:
-    """Run the app for one endpoint in one environment.
+    """Run the app for one endpoint in one environment, and read the template that it writes.
+
+    Raises:
+        SeatrialError: As `synthesized_file`; SEA451 when what the app writes is no template.
+    """
+    return _read(synthesized_file(source, folder, context), source.environment)
+
+
+def synthesized_file(source: StackSource, folder: Path, context: Mapping[str, str] | None = None) -> Path:
+    """Run the app for one endpoint in one environment, and return the template that it writes, beside its assets.
 
     Args:
         context: Further context values of the app, as `cdk deploy -c` gives them; default: none.
 
     Raises:
-        SeatrialError: SEA450 with the app's last lines when it fails or writes no such stack; SEA451 when what it
-            writes is no template.
+        SeatrialError: SEA450 with the app's last lines when it fails or writes no such stack.
     """
     narrowed = {
         "environment": source.environment.name,
@@ -84,8 +92,7 @@ def synthesize(source: StackSource, folder: Path, context: Mapping[str, str] | N
         "environments": source.environments.as_posix(),
         **(context or {}),
     }
-    file = _stack_file(source.root, run_app(source.root, narrowed, folder, NO_VALIDATION), source.stack_name)
-    return _read(file, source.environment)
+    return _stack_file(source.root, run_app(source.root, narrowed, folder, NO_VALIDATION), source.stack_name)
 
 
 def _stack_file(root: Path, out: Path, stack_name: str) -> Path:

@@ -440,7 +440,7 @@ def explain(
     if instance in resolved.allowed:
         verdicts = [_verdict(resolved.demand, result, each) for each in Search(resolved.demand).on(instance)]
     else:
-        serving, hosting, rails = loaded.endpoint.serving, loaded.endpoint.hosting, loaded.environment.guard_rails
+        serving, hosting, rails = loaded.endpoint.serving, loaded.endpoint.hosting, loaded.rails
         why = "Not in `instance_types`"
         if not (serving.instance_types or hosting.instance_pools or rails.instance_types):
             why = "AWS Neuron is planned only where `instance_types` names it"

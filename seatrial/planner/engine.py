@@ -166,7 +166,7 @@ def _refuse_adapters(loaded: LoadedSpec, choice: EngineChoice) -> None:
 
 def _take(loaded: LoadedSpec, case: EngineCase) -> _Taken:
     serving, because = loaded.endpoint.serving, "The spec fixes it."
-    allowed = loaded.environment.guard_rails.engines
+    allowed = loaded.rails.engines
     if serving.backend != "auto":
         if serving.engine not in ("auto", "lmi"):
             message = f"serving.backend {serving.backend} belongs to LMI, but serving.engine is {serving.engine}"
@@ -198,7 +198,7 @@ def _take(loaded: LoadedSpec, case: EngineCase) -> _Taken:
 
 def _take_allowed(loaded: LoadedSpec, case: EngineCase) -> _Taken:
     """Return the best of the engines that the environment allows, where the best of all is not among them."""
-    allowed = loaded.environment.guard_rails.engines or ()
+    allowed = loaded.rails.engines or ()
     own = [option for option in ENGINE_CANDIDATES.rows if option.engine in allowed and "auto" in option.backends]
     best = best_candidate(case, own)
     excluded = rule_reasons(case, best, "excludes")
@@ -392,7 +392,7 @@ def allowed_instances(loaded: LoadedSpec) -> tuple[tuple[Instance, ...], tuple[s
     Raises:
         PlanError: SEA110 when the catalog knows none of them.
     """
-    endpoint, rails = loaded.endpoint, loaded.environment.guard_rails.instance_types
+    endpoint, rails = loaded.endpoint, loaded.rails.instance_types
     # The first pool is planned; a copy of it must fit the others, too (`pool_problems`).
     requested = endpoint.serving.instance_types or (endpoint.hosting.instance_pools or ())[:1] or rails
     if requested is None:

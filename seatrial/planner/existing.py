@@ -97,7 +97,7 @@ def fix_in_spec(given: Plan, fields: AbstractSet[str], loaded: LoadedSpec) -> Lo
     fields_of_spec["serving"]["overrides"] |= overrides
     fields_of_spec["serving"]["instance_types"] = (given.instance_type.value,)
     # The type is given. The environment's list is held against the finished plan, not against the planner's choice.
-    rails = loaded.environment.guard_rails.model_copy(update={"instance_types": None})
+    rails = loaded.rails.model_copy(update={"instance_types": None})
     try:
         endpoint = EndpointSpec.model_validate(fields_of_spec)
     except ValidationError as error:

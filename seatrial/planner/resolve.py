@@ -93,7 +93,7 @@ def resolve(loaded: LoadedSpec) -> Resolved:
     batched_tokens = choose_batched_tokens(endpoint, loaded.lengths, choice.facts, max_model_len.value)
     demand = Demand(
         endpoint=endpoint,
-        rails=loaded.environment.guard_rails,
+        rails=loaded.rails,
         architecture=architecture,
         engine=with_options(choice.facts, overrides.extra),
         engine_version=choice.version.value,

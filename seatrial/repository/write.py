@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tempfile
+import zlib
+from base64 import b64encode
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -13,7 +16,15 @@ from typing import TYPE_CHECKING, Final
 import seatrial
 from seatrial.locks.lock_file import write_lock
 from seatrial.planner.planner import make_plan
-from seatrial.repository.shipped import constraints_text, package_json, package_lock_json, shipped_text
+from seatrial.repository.shipped import (
+    constraints_text,
+    laptop_words,
+    package_json,
+    package_lock_json,
+    requirements_text,
+    seatrial_text,
+    shipped_text,
+)
 from seatrial.specs.load import load_spec
 from seatrial.specs.presets import spec_of_preset
 from seatrial.specs.schema import schema_texts
@@ -23,7 +34,7 @@ from seatrial_base.files import follow_links
 from seatrial_base.findings import Finding, Place
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from jinja2 import Environment
 
@@ -31,8 +42,10 @@ if TYPE_CHECKING:
 
 
 GIT_FOLDER: Final = ".git"
+RECORD: Final = ".seatrial-template.json"
+RECORDED: Final = ("name", "ci", "source", "owner", "connection_arn", "index_url", "find_links", "git")
 # What belongs to the team once there is anything of it: no example is added to a repository in use.
-_OWN: Final = ("endpoints/", "environments/")
+OWN: Final = ("endpoints/", "environments/")
 LONGEST_SESSION_S: Final = 12 * 3600
 """IAM user guide, MaxSessionDuration."""
 LONGEST_JOB_S: Final[dict[Ci, int]] = {"github": 6 * 3600}
@@ -55,7 +68,7 @@ ACTIONS: Final = {
 _FOLDERS: Final[dict[Ci, tuple[str, ...]]] = {
     "github": ("common", "oidc", "github"),
     "gitlab": ("common", "oidc", "gitlab"),
-    "codepipeline": ("common", "codepipeline"),
+    "codepipeline": ("common", "oidc", "codepipeline"),
     "none": ("common",),
 }
 _CODEOWNERS: Final[dict[Ci, str]] = {"github": ".github/CODEOWNERS"}
@@ -92,19 +105,17 @@ def write_repository(folder: Path, answers: Answers, *, update: bool = False) ->
     if not update and (used or (not is_folder and (folder.exists() or folder.is_symlink()))):
         hint = "name another folder, or add what is absent: --update"
         raise SpecError.of("SEA481", "the folder is not empty", where=folder.as_posix(), hint=hint)
-    own = {path for path in _OWN if any((folder / path).glob("*.yaml"))}
+    own = {path for path in OWN if any((folder / path).glob("*.yaml"))}
     try:
         with tempfile.TemporaryDirectory() as scratch:
-            every = _with_locks(repository_files(answers), Path(scratch), answers)
+            every = _with_locks(repository_files(answers, folder), Path(scratch), answers)
         files = {path: text for path, text in every.items() if not path.startswith(tuple(own))}
-        there = {path: _text(folder / path) for path in files}
+        there = {path: text_of(folder / path) for path in (*files, RECORD)}
+        if there[RECORD] is None:  # a file that differs has no base: nobody knows what it was written from
+            bases = {path: text for path, text in files.items() if there[path] in (None, text)}
+            files[RECORD] = record_text(answers, bases)
         new = {path: text for path, text in files.items() if there[path] is None}
-        # Nothing is written through a link that leads out of the folder.
-        home = follow_links(folder)
-        outside = [path for path in sorted(new) if not follow_links((folder / path).parent).is_relative_to(home)]
-        if outside:
-            message, hint = "a link leads out of the folder", "replace the link by a folder"
-            raise SpecError(Finding("SEA101", Place.at((folder / path).as_posix()), message, hint) for path in outside)
+        check_links(folder, new)
         _write(folder, new)
     except OSError as error:
         message = f"can't be written: {error.strerror}"
@@ -115,7 +126,7 @@ def write_repository(folder: Path, answers: Answers, *, update: bool = False) ->
 
 def _with_locks(files: Mapping[str, str], scratch: Path, answers: Answers) -> dict[str, str]:
     """Return the files with the lock of the example, planned for every environment."""
-    _write(scratch, {path: text for path, text in files.items() if path.startswith(_OWN)})
+    _write(scratch, {path: text for path, text in files.items() if path.startswith(OWN)})
     spec = scratch / EXAMPLE
     lock = spec
     for target in answers.targets:
@@ -123,7 +134,20 @@ def _with_locks(files: Mapping[str, str], scratch: Path, answers: Answers) -> di
     return {**files, lock.relative_to(scratch).as_posix(): lock.read_text(encoding="utf-8")}
 
 
-def _text(file: Path) -> str | None:
+def check_links(folder: Path, paths: Iterable[str]) -> None:
+    """Refuse to write through a link that leads out of the folder.
+
+    Raises:
+        SpecError: SEA101, with each path that leads out.
+    """
+    home = follow_links(folder)
+    outside = [path for path in sorted(paths) if not follow_links((folder / path).parent).is_relative_to(home)]
+    if outside:
+        message, hint = "a link leads out of the folder", "replace the link by a folder"
+        raise SpecError(Finding("SEA101", Place.at((folder / path).as_posix()), message, hint) for path in outside)
+
+
+def text_of(file: Path) -> str | None:
     """Return a file's text; None when there is none. What is no text differs from every text."""
     if not (file.exists() or file.is_symlink()):
         return None
@@ -152,8 +176,33 @@ def _write(folder: Path, files: Mapping[str, str]) -> None:
         raise
 
 
-def repository_files(answers: Answers) -> dict[str, str]:
-    """Return the text of every file but the locks, by its path."""
+def record_text(answers: Answers, texts: Mapping[str, str]) -> str:
+    """Return the record of what wrote a repository: its answers, and each text as it was, the base of a later merge.
+
+    The texts themselves are kept, compressed, as no later release can render what an earlier one wrote.
+    """
+    document = {
+        "seatrial": seatrial.__version__,
+        "answers": {name: getattr(answers, name) for name in RECORDED},
+        "environments": [asdict(target) for target in answers.targets],
+        "files": {
+            path: b64encode(zlib.compress(text.encode(), 9)).decode()
+            for path, text in sorted(texts.items())
+            if not path.startswith(OWN)
+        },
+    }
+    return json.dumps(document, indent=1) + "\n"
+
+
+def repository_files(answers: Answers, folder: Path = Path()) -> dict[str, str]:
+    """Return the text of every file but the locks and the record, by its path.
+
+    Args:
+        folder: The repository, whose wheels give hashes if it has any.
+
+    Raises:
+        SpecError: SEA482, wheels are missing.
+    """
     targets = answers.targets
     holes = {
         "name": answers.name,
@@ -171,6 +220,9 @@ def repository_files(answers: Answers) -> dict[str, str]:
         "owner": answers.owner,
         "owner_name": answers.owner.rpartition("/")[2].lstrip("@"),
         "connection_arn": answers.connection_arn,
+        "variables": answers.variables,
+        "laptop": laptop_words(answers),
+        "install_env": "\n        env:" if answers.variables else "",
         "uses": ACTIONS,
         "python": NEWEST_PYTHON,
         "oldest_python": OLDEST_PYTHON,
@@ -190,6 +242,8 @@ def repository_files(answers: Answers) -> dict[str, str]:
         "app.py": shipped_text("app.py"),
         "cdk.json": shipped_text("cdk.json"),
         "constraints.txt": constraints_text(),
+        "requirements.txt": requirements_text(answers),
+        "seatrial.txt": seatrial_text(answers, folder),
         "package.json": package_json(answers.name.lower()),
         "package-lock.json": package_lock_json(answers.name.lower()),
     }
@@ -236,7 +290,9 @@ def _trust(answers: Answers) -> dict[str, str]:
         "subject_help": "Beginning of the claim sub of the tokens; names of newer repositories have numbers in it",
         "deploy_subject": "${Subject}:environment:${Environment}",
         "read_subject": "${Subject}:ref:refs/heads/main",
-        "protected": "`make check-environments` finds nothing",
+        "protected": "the pipeline is deployed (`make pipeline`)"
+        if answers.ci == "codepipeline"
+        else "`make check-environments` finds nothing",
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fnmatch import fnmatchcase
 from itertools import product
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
@@ -9,7 +10,7 @@ from pydantic import Field, StringConstraints
 
 from seatrial.specs import shapes
 from seatrial.specs.endpoint import MOST_TAGS, SchemaVersion, Tags, TagValue
-from seatrial.specs.guardrails.limits import GuardRails
+from seatrial.specs.guardrails.limits import NO_RAILS, GuardRails
 from seatrial.specs.hosting import EndpointName
 from seatrial.specs.relations import broken_rules, is_other, is_set, needs
 from seatrial.specs.scaling import LONGEST_WINDOW_MINUTES, rate_minutes, schedule_error
@@ -19,7 +20,8 @@ from seatrial_base.findings import Finding, Place
 from seatrial_base.frozen_model import FrozenModel, model_field
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterable, Iterator
+    from datetime import date
 
     from seatrial.specs.endpoint import EndpointSpec
     from seatrial.specs.relations import Fields, Rule
@@ -166,6 +168,11 @@ class PromotionSpec(FrozenModel):
     max_age_days: Annotated[int, Field(ge=1, le=3650)] = Field(
         30, description="Age in days of the oldest trial whose plan may be promoted."
     )
+    accept_simulated: bool = Field(
+        default=False,
+        description="Take a trial on simulated hardware as proof, which shows the pipeline and no speed: for embedded "
+        "environments in a row.",
+    )
     approval: Literal["manual", "none"] = Field(
         "none", description="`manual`: a pipeline asks a person before it deploys to this environment."
     )
@@ -284,6 +291,14 @@ class EnvironmentSpec(FrozenModel):
         return self.account == EMBEDDED_ACCOUNT
 
 
+_PARTITIONS = {"cn": "aws-cn", "us-gov": "aws-us-gov"}
+
+
+def partition_of(region: str) -> str:
+    """Return the AWS partition of a Region, as ARNs begin with it."""
+    return next((name for start, name in _PARTITIONS.items() if region.startswith(f"{start}-")), "aws")
+
+
 MOST_PORTFOLIO_TAGS = 20
 """Of a portfolio and of a product (AWS Service Catalog API reference, CreatePortfolio and CreateProduct)."""
 Audience: TypeAlias = tuple[Literal["all", "team", "endpoint"], str]
@@ -397,6 +412,39 @@ def tag_problems(document: Document) -> Iterator[Finding]:
             yield document.problem(path, "SEA107", message, "choose another tag key")
 
 
+def _waivers(document: Document) -> Iterator[Finding]:
+    """Yield waivers of what is no guard rail."""
+    waivers = document.value("guard_rails", "waivers")
+    known = sorted(GuardRails.model_fields.keys() - NO_RAILS)
+    for index, waiver in enumerate(waivers if isinstance(waivers, list) else ()):
+        rail = waiver.get("rail") if isinstance(waiver, dict) else None
+        if isinstance(rail, str) and rail not in known:
+            path: FieldPath = ("guard_rails", "waivers", index, "rail")
+            yield document.problem(path, "SEA646", f"{rail} is no guard rail", f"one of {', '.join(known)}")
+
+
+def unmatched_waivers(environment: EnvironmentSpec, document: Document, names: Iterable[str]) -> Iterator[Finding]:
+    """Yield waivers for whose pattern there is neither an endpoint nor a product among some names."""
+    names = tuple(names)
+    for index, waiver in enumerate(environment.guard_rails.waivers):
+        if not any(fnmatchcase(name, waiver.endpoint) for name in names):
+            message = f"the waiver of {waiver.rail} is for {waiver.endpoint}, and no endpoint or product has that name"
+            path: FieldPath = ("guard_rails", "waivers", index, "endpoint")
+            yield document.problem(path, "SEA646", message, "correct the name, or remove the waiver")
+
+
+def expired_waivers(environment: EnvironmentSpec, document: Document, today: date, name: str) -> Iterator[Finding]:
+    """Yield waivers of an endpoint or product whose last day is over; `today` is in UTC."""
+    for index, waiver in enumerate(environment.guard_rails.waivers):
+        if waiver.expires < today and fnmatchcase(name, waiver.endpoint):
+            message = (
+                f"the waiver of {waiver.rail} for {name} ended on {waiver.expires} (approved by {waiver.approver})"
+            )
+            path: FieldPath = ("guard_rails", "waivers", index, "expires")
+            mend = f"keep {name} to the guard rail and remove the waiver, or have it approved anew"
+            yield document.problem(path, "SEA645", message, mend)
+
+
 def tag_count_problems(endpoint: EndpointSpec, environment: EnvironmentSpec, document: Document) -> Iterator[Finding]:
     """Yield tags of an endpoint that, with those of its environment, are more than AWS allows."""
     # A tag of both is one: the endpoint's value replaces the environment's.
@@ -507,6 +555,7 @@ RULES: tuple[Rule, ...] = (
         hint="set budget_usd_per_month, or leave the addresses out",
     ),
     lambda fields: _audit(fields.document),
+    lambda fields: _waivers(fields.document),
     lambda fields: _schedule(fields.document),
     needs(
         "SEA108",

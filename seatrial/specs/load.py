@@ -19,7 +19,7 @@ from seatrial.specs.environment import (
     tag_count_problems,
     tag_problems,
 )
-from seatrial.specs.guardrails.checks import guard_rail_problems, image_problems, set_by
+from seatrial.specs.guardrails.checks import guard_rail_problems, image_problems, set_by, waiver_name
 from seatrial.specs.local_values import LocalSpec, LocalValue, local_spec
 from seatrial.specs.optimization import SPECULATIONS
 from seatrial.specs.prices import PRICES_FILE, TeamPrices, prices_path, region_document
@@ -55,6 +55,7 @@ from seatrial_load.prompts.dataset import Dataset
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from seatrial.specs.guardrails.limits import GuardRails
     from seatrial.specs.optimization import Recipe
     from seatrial.specs.yaml_source import Yaml
     from seatrial_load.measure.lengths import Conversations, RequestLengths
@@ -107,6 +108,11 @@ class LoadedSpec:
         return self.place.path != DEFAULTS
 
     @property
+    def rails(self) -> GuardRails:
+        """The guard rails that hold for this endpoint, without those that are waived."""
+        return self.environment.guard_rails.for_endpoint(waiver_name(self.endpoint, self.document))
+
+    @property
     def lengths(self) -> RequestLengths:
         """How long prompts and answers are: what is planned for, and what a trial sends."""
         return lengths_of_spec(self.endpoint, self.dataset)
@@ -130,7 +136,7 @@ class LoadedSpec:
         prices = None if self.prices is None else region_document(self.prices, self.environment.region)
         return fingerprint(
             self.endpoint,
-            self.environment,
+            self.environment.model_copy(update={"guard_rails": self.rails}),
             config_file=self.config_file,
             dataset=self.dataset,
             calibration=self.calibration,

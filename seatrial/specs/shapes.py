@@ -48,6 +48,7 @@ IMAGE_PATTERN = r"^[A-Za-z0-9_.:/@*?-]+$"
 SECRET_PATTERN = r"^[A-Za-z0-9/_+=.@:*?-]+$"  # noqa: S105 (the form of a name, no secret)
 LICENCE_ID = r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$"
 OWNER = r"^\S(.*\S)?$"
+NAME_PATTERN = r"^[A-Za-z0-9*?-]+$"
 ACCOUNT = r"^[0-9]{12}$"
 REGION = r"^[a-z]{2,}(-[a-z]+)+-[0-9]$"
 SUBNET_ID = r"^subnet-[0-9a-z]+$"
@@ -102,6 +103,7 @@ HINTS = MappingProxyType(
         SECRET_PATTERN: "as in hub/*, or arn:aws:secretsmanager:us-east-1:111122223333:secret:hub/*",
         MODEL_PATTERN: "as in meta-llama/*, s3://bucket/models/* or meta-textgeneration-*",
         LICENCE_ID: "a licence id of the hub, as in apache-2.0, mit or llama3.1",
+        NAME_PATTERN: "as in chat, or support-*",
         OWNER: "a team, person or address on one line, as in platform-team",
         ACCOUNT: "twelve digits in quotes",
         REGION: "as in us-east-1",

@@ -114,7 +114,7 @@ def parse_source(text: str, name: str) -> YamlSource:
     except yaml.YAMLError as error:
         return _broken_yaml(name, text, error)
     if not isinstance(root, yaml.MappingNode):
-        return _broken(name, "SEA102", "the file is not a mapping of fields", "begin with `name: …`")
+        return _broken(name, "SEA102", "the file is not a mapping of fields", "write its fields, as `field: value`")
     if _is_too_large(root):
         return _broken(name, "SEA102", *_TOO_LARGE)
     # The others walk the whole tree, which has no end where an alias refers to its own parent.
@@ -411,8 +411,14 @@ def _lower(message: str) -> str:
     return text[:1].lower() + text[1:]
 
 
+_QUOTE = "quote it: YAML reads yes, no, on and off as booleans"
+_WORD_OF_TRUTH = re.compile(r"'(yes|no|on|off)'")
+
+
 def _bound_hint(detail: ErrorDetails, path: FieldPath) -> str:
     context = detail.get("ctx", {})
+    if isinstance(detail["input"], bool) and _WORD_OF_TRUTH.search(str(context.get("expected", ""))):
+        return _QUOTE
     if path[:2] == ("model", "shape"):
         return SHAPE_HINTS.get(str(path[-1]), "")
     if path[-1:] == ("max_copies",) and detail["input"] == 0:
@@ -438,7 +444,7 @@ def _scalar_hint(kind: str, value: object) -> str:
     if kind == "string_type" and isinstance(value, int | float) and not isinstance(value, bool):
         return "write it in quotes"
     if isinstance(value, bool):
-        return "quote it: YAML reads yes, no, on and off as booleans"
+        return _QUOTE
     if isinstance(value, float) and value.is_integer() and abs(value) < _EXACT:
         return f"write it as a whole number: {int(value)}"
     if isinstance(value, str) and kind.startswith("date"):

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 import sys
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from aws_cdk import Annotations, CfnOutput, CfnParameter, Stack, Stage, Tags
+from aws_cdk import Annotations, CfnOutput, CfnParameter, Stack, Tags
 
 from seatrial.deployment import load
 from seatrial.deployment.document import products_stack
@@ -18,7 +19,6 @@ from seatrial.repository.shipped import cdk_cli_version
 from seatrial.specs.load import load_environment
 from seatrial.specs.pipeline import load_pipeline
 from seatrial_base.errors import SpecError
-from seatrial_cdk.delivery.delivery_pipeline import DeliveryPipeline
 from seatrial_cdk.endpoint.execution_role import RoleOptions
 from seatrial_cdk.jobs.optimization_job import add_jobs
 from seatrial_cdk.observability.environment_dashboard import define_environment_view
@@ -30,7 +30,7 @@ from seatrial_cdk.vending.product_portfolio import Offer, ProductPortfolio, Proj
 from seatrial_stacks.endpoint_stack import EndpointStack
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
     from aws_cdk import App
     from constructs import Construct
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 
 _STACK_NAME = r"[A-Za-z][A-Za-z0-9-]{0,127}"  # CreateStack in the AWS CloudFormation API Reference
+_PATTERN = re.compile(r"[A-Za-z0-9*?-]+")
 
 
 class VendingStack(Stack):
@@ -117,7 +118,7 @@ class VendingStack(Stack):
 
 
 def add_vending(
-    scope: App | Stage,
+    scope: App,
     services: dict[str, TrialsStack],
     products: Sequence[LoadedProduct],
     *,
@@ -163,11 +164,13 @@ def define_stacks(app: App) -> None:
 
     Warnings have no stack trace: it would hold paths of this process, and the same input would give other bytes.
 
-    With `pipeline`, the file of a pipeline's spec, the pipeline alone is defined; its stages have these stacks. With
+    With `pipeline`, the file of a pipeline's spec, the pipeline alone is defined. With
     `destroy`, the name of a stack, it alone is, without a look at any spec: `cdk destroy` finds it whatever they say.
 
     An endpoint that is wrong gets a stack that can't be deployed, with an error that the CDK CLI shows for whoever
     selects it: the others go on.
+
+    With `cdk -e` (`--exclusively`) an endpoint that is not named gets no stack: it costs no time.
 
     Raises:
         SpecError: With everything that is wrong, where no endpoint is right or one was named.
@@ -189,7 +192,7 @@ def define_stacks(app: App) -> None:
         return
     has_products = endpoint is None and bool(product_files(folders.products))
     locked = _locked(folders, environment, endpoint, required=not has_products)
-    services = add_stacks(app, locked.deployments, locked.awaiting)
+    services = add_stacks(app, locked.deployments, locked.awaiting, selected=_selected(app))
     _add_broken(app, locked.broken, folders.environments)
     if not has_products:
         return
@@ -241,12 +244,18 @@ class _Folders:
 
 
 def add_stacks(
-    scope: App | Stage, deployments: Iterable[Deployment], awaiting: Iterable[EnvironmentSpec] = ()
+    scope: App,
+    deployments: Iterable[Deployment],
+    awaiting: Iterable[EnvironmentSpec] = (),
+    *,
+    selected: tuple[str, ...] = ("*",),
 ) -> dict[str, TrialsStack]:
     """Add the stacks of deployments; what is tried is deployed after its environment's service, removed before it.
 
     Args:
         awaiting: Environments in which endpoints await a promotion; each has its trial service.
+        selected: Patterns of the stacks that are wanted; an endpoint without gets none. What endpoints share is defined
+            as with all of them.
 
     Returns:
         The trial services, by environment.
@@ -254,39 +263,41 @@ def add_stacks(
     deployments = tuple(deployments)
     services = {environment.name: TrialsStack(scope, environment=environment) for environment in awaiting}
     for deployment in deployments:
-        stack = EndpointStack(scope, deployment.stack_name, deployment=deployment)
+        stack, models = None, (deployment, *deployment.guests, *deployment.variants)
+        # The jobs of endpoints are added to a stack that they share, which must have those of all.
+        has_jobs = any(each.optimization_job is not None for each in models)
+        if has_jobs or any(fnmatchcase(deployment.stack_name, pattern) for pattern in selected):
+            stack = EndpointStack(scope, deployment.stack_name, deployment=deployment)
         if deployment.needs_trial_service:
             name = deployment.environment.name
             if name not in services:
                 services[name] = TrialsStack(scope, environment=deployment.environment)
-            stack.add_stack_dependency(services[name])
-        add_jobs(stack, deployment)
+            if stack is not None:
+                stack.add_stack_dependency(services[name])
+        if stack is not None:
+            add_jobs(stack, deployment)
     for environment in {each.environment.name: each.environment for each in deployments}.values():
         if environment.name in services:
             define_environment_view(services[environment.name], environment, deployments)
     return services
 
 
+def _selected(app: App) -> tuple[str, ...]:
+    """Return the patterns of the stacks that the CDK CLI selects, as far as it says: with `-e` (`--exclusively`) alone.
+
+    It says which stacks to bundle assets of: with `-e` those that are named, as they are written; without, all. A
+    command that bundles none, as `cdk ls`, names none and wants every stack.
+    """
+    named: object = app.node.try_get_context("aws:cdk:bundling-stacks")
+    patterns = tuple(f"{each}" for each in named) if isinstance(named, list) else ()
+    # Of its patterns, those that are written otherwise in Python might leave out a stack that is wanted.
+    return patterns if patterns and all(_PATTERN.fullmatch(each) for each in patterns) else ("*",)
+
+
 def _define_pipeline(app: App, file: Path) -> None:
-    """Define the pipeline; an environment without anything to deploy gets no stage."""
-    folders = _Folders.of(app)
-    spec, order = load_pipeline(file, folders.environments)
-    products = load_products(folders.products, folders.environments)
-    locked = _locked(folders, None, None, required=not products)
-    # The pipeline's stages are made of stacks that are selected by nobody: one that is left out would be no error.
-    if locked.broken:
-        raise SpecError(dict.fromkeys(problem for each in locked.broken for problem in each.problems))
-
-    def fill(stage: Stage, environment: EnvironmentSpec) -> None:
-        deployments = [each for each in locked.deployments if each.environment.name == environment.name]
-        awaiting = [each for each in locked.awaiting if each.name == environment.name]
-        services = add_stacks(stage, deployments, awaiting)
-        add_vending(stage, services, products, environments=folders.environments, environment=environment.name)
-
-    used = {each.environment.name for each in locked.deployments} | {each.name for each in locked.awaiting}
-    used |= {name for each in products for name in each.product.environments}
-    stages = [environment for environment in order if environment.name in used]
-    PipelineStack(app, spec=spec, environments=stages, add_stacks=fill)
+    """Define the pipeline; it deploys from the repository, so that no lock is read here."""
+    spec, order = load_pipeline(file, _Folders.of(app).environments)
+    PipelineStack(app, spec=spec, environments=order)
 
 
 def _locked(
@@ -321,21 +332,13 @@ def context_text(app: App, name: str) -> str | None:
 
 
 class PipelineStack(Stack):
-    """The pipeline. The trial of an endpoint is part of its stack, so a failed trial fails the stage.
+    """The pipeline, in the account and Region of its spec.
 
     Args:
         environments: The environments that get a stage, each after its source.
-        add_stacks: Adds the stacks of an environment to its stage, as to the app.
     """
 
-    def __init__(
-        self,
-        scope: Construct,
-        *,
-        spec: PipelineSpec,
-        environments: Sequence[EnvironmentSpec],
-        add_stacks: Callable[[Stage, EnvironmentSpec], None],
-    ) -> None:
+    def __init__(self, scope: Construct, *, spec: PipelineSpec, environments: Sequence[EnvironmentSpec]) -> None:
         name = f"{spec.name}-pipeline"
         super().__init__(
             scope,
@@ -344,12 +347,10 @@ class PipelineStack(Stack):
             description=f"Pipeline of {spec.repository}",
             env=stack_environment(spec),
         )
-        cross_account = any(environment.account != spec.account for environment in environments)
-        self.pipeline = DeliveryPipeline(
-            self, "Pipeline", spec=spec, cross_account=cross_account, cdk_cli=cdk_cli_version()
-        )
+        # It loads two services of the CDK that no other app needs, at every synthesis.
+        from seatrial_cdk.delivery.delivery_pipeline import DeliveryPipeline  # noqa: PLC0415
+
+        self.pipeline = DeliveryPipeline(self, "Pipeline", spec=spec, cdk_cli=cdk_cli_version())
         for environment in environments:
-            stage = Stage(self, environment.name, env=stack_environment(environment))
-            add_stacks(stage, environment)
-            self.pipeline.add_stage(stage, approval=environment.promotion.approval == "manual")
+            self.pipeline.add_environment(environment)
         self.pipeline.build()

@@ -10,6 +10,7 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import pytest
 from botocore.exceptions import ClientError
@@ -215,6 +216,49 @@ def fate(target: Target, name: str) -> tuple[str, str]:
     target.may_come(lambda: described()["InferenceComponentStatus"] != "Creating")  # reports tell of days
     told = described()
     return told["InferenceComponentStatus"], told.get("FailureReason", "")
+
+
+def test_what_a_bucket_that_locks_its_objects_takes_and_keeps(target: Target) -> None:
+    """As the record of what served is written; a day of governance mode, which the caller may bypass at the end."""
+    s3, bucket, key = target.client("s3"), f"seatrial-acceptance-{target.environment}-{uuid4().hex[:12]}", "record.json"
+    region = target.client("sts").meta.region_name
+    place: dict[str, Any] = (
+        {} if region == "us-east-1" else {"CreateBucketConfiguration": {"LocationConstraint": region}}
+    )
+    s3.create_bucket(Bucket=bucket, ObjectLockEnabledForBucket=True, **place)
+    try:
+        rule = {"DefaultRetention": {"Mode": "GOVERNANCE", "Days": 1}}
+        s3.put_object_lock_configuration(
+            Bucket=bucket, ObjectLockConfiguration={"ObjectLockEnabled": "Enabled", "Rule": rule}
+        )
+        record_once = {"Bucket": bucket, "Key": key, "Body": b"{}", "IfNoneMatch": "*", "ChecksumAlgorithm": "CRC32"}
+        version = s3.put_object(**record_once).get("VersionId", "")
+        second = refusal(lambda: s3.put_object(**record_once))
+        deleted = refusal(lambda: s3.delete_object(Bucket=bucket, Key=key, VersionId=version))
+        record(target, "locked-records", {"version": bool(version), "second": second, "deleted": deleted})
+    finally:
+        for each in s3.list_object_versions(Bucket=bucket).get("Versions", ()):
+            s3.delete_object(Bucket=bucket, Key=key, VersionId=each["VersionId"], BypassGovernanceRetention=True)
+        s3.delete_bucket(Bucket=bucket)
+
+
+def test_whether_a_stack_names_the_change_set_that_deployed_it(target: Target) -> None:
+    """As `cdk deploy` makes it; a handle is free."""
+    client, stack = target.client("cloudformation"), f"seatrial-{target.environment}-change-set"
+    template = json.dumps({"Resources": {"Handle": {"Type": "AWS::CloudFormation::WaitConditionHandle"}}})
+    named = {"StackName": stack, "ChangeSetName": "run-7"}
+    pace = {"Delay": target.look_s, "MaxAttempts": int(target.patience_s / target.look_s)}
+    try:
+        client.create_change_set(**named, ChangeSetType="CREATE", TemplateBody=template, Tags=target.tags)
+        client.get_waiter("change_set_create_complete").wait(**named, WaiterConfig=pace)
+        client.execute_change_set(**named)
+        client.get_waiter("stack_create_complete").wait(StackName=stack, WaiterConfig=pace)
+        arn = client.describe_stacks(StackName=stack)["Stacks"][0].get("ChangeSetId", "")
+        read = refusal(lambda: client.describe_change_set(ChangeSetName=arn)) if arn else "no name"
+        record(target, "change-set-of-stack", {"named": bool(arn), "read": read})
+    finally:
+        client.delete_stack(StackName=stack)
+        client.get_waiter("stack_delete_complete").wait(StackName=stack, WaiterConfig=pace)
 
 
 def test_who_asks_for_the_alarms(chat: Endpoint, target: Target) -> None:

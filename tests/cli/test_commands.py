@@ -6,7 +6,7 @@ import json
 import socket
 import subprocess
 import sys
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 
@@ -37,7 +37,9 @@ class TestValidate:
         done = seatrial("validate", *SPECS)
         assert (done.returncode, done.stdout) == (0, "".join(f"{spec}: valid\n" for spec in SPECS))
 
-    def test_a_name_that_no_spec_has_is_told_where_every_spec_is_judged(self, seatrial: Seatrial, project: Path) -> None:
+    def test_a_name_that_no_spec_has_is_told_where_every_spec_is_judged(
+        self, seatrial: Seatrial, project: Path
+    ) -> None:
         notify = "{notify: [{teams: [serach], emails: [a@b.cc]}, {endpoints: [cat, falcon-40b], emails: [a@b.cc]}]}"
         budgets = "{team_budgets_usd_per_month: {ads: 5}}"
         place = f"name: qa\nregion: us-east-1\ntags: {{team: search}}\nalarms: {notify}\nobservability: {budgets}\n"
@@ -336,3 +338,60 @@ class TestPathsThatCantBe:
             f"{project}/state/here/logs: SEA601: the state folder can't be created: Not a directory\n"
             "  hint: give another with --state\n",
         )
+
+
+WAIVED = """\
+  models: [nobody/*]
+  waivers: [{rail: models, endpoint: "*", reason: a case, approver: ana, expires: "DAY"}]
+"""
+
+
+def test_a_waived_rail_is_told_and_a_waiver_that_ended_is_refused(seatrial: Seatrial, project: Path) -> None:
+    place = project / "environments" / "dev.yaml"
+    before = place.read_text()
+
+    def states(day: str, *more: str) -> tuple[Any, ...]:
+        place.write_text(before.replace("guard_rails:\n", f"guard_rails:\n{WAIVED}".replace("DAY", day)))
+        checks = [seatrial(*command, SPECS[2], "-e", "dev", *more) for command in (("validate",), ("plan", "--check"))]
+        return tuple(part for done in checks for part in (f"{done.stdout}{done.stderr}", done.returncode))
+
+    valid, code, checked, check_code = states("2099-01-31")
+    told = "SEA647: note: the model mistralai/Mixtral-8x7B-Instruct-v0.1 is not allowed in dev"
+    assert told in valid
+    assert told in checked
+    assert "waived until 2099-01-31: a case (approved by ana)" in checked
+    assert (code, check_code) == (0, 0)
+    ended, code, checked, check_code = states("2020-01-31")
+    assert ("SEA645" in ended, code) == (True, 2)
+    assert ("SEA645" in checked, check_code) == (True, 1)
+    place.write_text(place.read_text().replace("models: [nobody/*]", "models: ['*']").replace('"*"', "mixtrl"))
+    assert "waivers[0].endpoint: SEA646" in seatrial("validate", SPECS[2], "-e", "dev").stderr
+
+
+def test_guard_rails_are_printed_for_guard_and_iam_with_what_they_can_not_enforce(
+    seatrial: Seatrial, project: Path
+) -> None:
+    place = project / "environments" / "dev.yaml"
+    nothing = seatrial("guard-rails", "-e", "dev", "--format", "scp")
+    assert ("SEA648" in nothing.stderr, nothing.returncode) == (True, 2)
+    rails = "guard_rails:\n  models: [nobody/*]\n  router: refused\n  instance_types: [ml.g5.12xlarge]\n"
+    place.write_text(place.read_text().replace("guard_rails:\n", rails))
+    guard = seatrial("guard-rails", "-e", "dev")
+    assert "rule router {" in guard.stdout
+    assert guard.stderr.startswith("not enforced: usd_per_hour: ")
+    denied = {
+        output_format: seatrial("guard-rails", "-e", "dev", "--format", output_format)
+        for output_format in ("scp", "iam")
+    }
+    assert denied["scp"].stdout == denied["iam"].stdout
+    policy = json.loads(denied["iam"].stdout)
+    assert [each["Sid"] for each in policy["Statement"]] == ["InstanceTypes", "Router"]
+    assert [line.split(": ")[1] for line in denied["iam"].stderr.splitlines()] == [
+        "usd_per_hour",
+        "max_copies",
+        "models",
+    ]
+    types = ", ".join(f"ml.c{number}.large" for number in range(10, 600))
+    place.write_text(place.read_text().replace("ml.g5.12xlarge", types))
+    large = seatrial("guard-rails", "-e", "dev", "--format", "iam")
+    assert ("SEA648" in large.stderr, large.returncode) == (True, 2)

@@ -102,6 +102,7 @@ def test_an_argument_that_is_no_utf_8_is_told(tmp_path: Path) -> None:
             "SEA603: the package aws_cdk is not installed\n  hint: install it: ",
             1,
         ),
+        (ModuleNotFoundError("", name="anyio"), "SEA603: the package anyio is not installed\n  hint: install it: ", 1),
         (ModuleNotFoundError("", name="rich"), "SEA603: the package rich is not installed\n  hint: install Sea", 1),
         (ModuleNotFoundError("No module named 'seatrial.x'", name="seatrial.x"), "SEA517: an internal error: Mod", 70),
         (RecursionError("too deep"), "SEA517: an internal error: RecursionError: too deep\n", 70),

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from aws_cdk import App, Stack
+from aws_cdk import App, RemovalPolicy, Stack
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
@@ -61,7 +61,8 @@ def app_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def templates(app_folder: Path) -> Mapping[str, Template]:
     app = App(context={"@aws-cdk/core:target-partitions": ["aws"]})
     stack = Stack(app, "Own")
-    LlmEndpoint.from_spec(stack, "Chat", app_folder / "chat.yaml", environment="dev")
+    chat = LlmEndpoint.from_spec(stack, "Chat", app_folder / "chat.yaml", environment="dev")
+    chat.apply_removal_policy(RemovalPolicy.RETAIN)
     trials = app.node.find_child("seatrial-dev-trials")
     assert isinstance(trials, TrialsStack)
     return {"own": Template.from_stack(stack), "trials": Template.from_stack(trials)}
@@ -111,6 +112,14 @@ def test_the_alias_keeps_its_logical_id_in_every_generation(templates: Mapping[s
         "AWS::SSM::Parameter", {"Properties": {"Name": Match.string_like_regexp("alias$")}}
     )
     assert [*aliases] == ["ChatNamesAlias26F2FD97"] or next(iter(aliases)).startswith("ChatNamesAlias")
+
+
+def test_the_alias_of_an_endpoint_that_is_kept_is_kept(templates: Mapping[str, Template]) -> None:
+    resources = templates["own"].to_json()["Resources"].items()
+    kept = {name for name, each in resources if each.get("DeletionPolicy") == "Retain"}
+    assert {name[:14] for name in kept if "Alias" in name} == {"ChatNamesAlias"}
+    assert {each["Type"] for name, each in resources if name not in kept} >= {"AWS::CloudWatch::Alarm"}
+    assert {each["Type"] for name, each in resources if name in kept} >= {"AWS::SageMaker::Endpoint", "AWS::IAM::Role"}
 
 
 def test_a_path_of_parameters_that_is_none_is_refused() -> None:

@@ -26,7 +26,7 @@ ASSIGNMENT = re.compile(r"[A-Z_]+=\S*")
 BEFORE = frozenset({"npx", "uvx"})
 """Programs and words that only run what follows."""
 OF_THE_CDK = frozenset({"bootstrap", "deploy", "destroy", "diff", "ls", "synth"})
-OF_THE_AWS_CLI = frozenset({("cloudformation", "deploy")})
+OF_THE_AWS_CLI = frozenset({("cloudformation", "deploy"), ("s3", "cp")})
 """Commands of the AWS CLI that are no operation of a service."""
 OPTIONS_OF_THE_AWS_CLI = frozenset({"region", "query", "output", "profile", "endpoint_url", "notification_endpoint"})
 """Global ones, and the name that `sns subscribe` gives to `Endpoint`."""

@@ -305,14 +305,15 @@ def test_prod_stays_as_deployed_until_its_plan_is_promoted_from_the_trial_in_dev
 ) -> None:
     environment = team.work / "environments" / "prod.yaml"
     text = environment.read_text(encoding="utf-8")
-    environment.write_text(text.replace("source: dev", "source: dev\n  required: true"), encoding="utf-8")
+    required = "source: dev\n  required: true\n  accept_simulated: true"
+    environment.write_text(text.replace("source: dev", required), encoding="utf-8")
     shown = team.run("seatrial", "keys", "-e", "dev", "--write", cloud=clouds["dev"])
     assert (shown.exit_code, "environments/prod.yaml: added" in shown.output) == (0, True), shown.output
     waiting = team.run("cdk", "ls", "--context", "environment=prod", "--no-notices", cloud=clouds["prod"])
     assert (waiting.exit_code, "left as deployed until promoted: chat" in waiting.output) == (0, True), waiting.output
     assert [line for line in waiting.output.splitlines() if line.startswith("seatrial-")] == ["seatrial-prod-trials"]
 
-    words = ("chat", "--to", "prod", "--accept-simulated", "--write")
+    words = ("chat", "--to", "prod", "--write")
     promoted = team.run("seatrial", "promote", *words, cloud=clouds["dev"], role="seatrial-dev-read")
     assert promoted.exit_code == 0, promoted.output
     locks = json.loads((team.work / "endpoints" / "chat.lock.json").read_text(encoding="utf-8"))

@@ -5,6 +5,7 @@ How a user without other rights launches it is `tests/acceptance/test_product.py
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING, cast
 
 import boto3
@@ -23,7 +24,7 @@ from seatrial_laptop.lifecycle import child_variables
 from seatrial_stacks.publish_products import publish
 from tests.e2e.conftest import ENVIRONMENT
 from tests.environment import environment
-from tests.tools import ROOT
+from tests.tools import BIN, ROOT, run_to_end
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -146,6 +147,37 @@ def test_a_template_is_deployed_with_its_trial_and_no_cdk(cloud: EmbeddedAws, of
     client.delete_stack(StackName="by-hand")
     client.get_waiter("stack_delete_complete").wait(StackName="by-hand", WaiterConfig={"Delay": 1, "MaxAttempts": 240})
     assert cloud.leftovers("by-hand-") == []
+
+
+def test_an_exported_endpoint_is_deployed_with_its_trial_and_no_cdk(
+    cloud: EmbeddedAws, offered: tuple[Workspace, Path], variables: dict[str, str]
+) -> None:
+    workspace, _ = offered
+    for name in ("app.py", "cdk.json"):
+        shutil.copy(ROOT / name, workspace.folder)
+    endpoint = cast("dict[str, object]", PRODUCT["endpoint"])
+    workspace.write("exported", **endpoint, scaling={"min_copies": 1, "max_copies": 2})
+    arguments = ("exported", "-e", ENVIRONMENT, "--format", "cloudformation", "--output", "out")
+    ended = run_to_end(BIN / "seatrial", "export", *arguments, folder=workspace.folder, env=variables)
+    assert ended.exit_code == 0, ended.output
+    client, s3, stack = cloud.client("cloudformation"), cloud.client("s3"), f"seatrial-{ENVIRONMENT}-exported"
+    s3.create_bucket(Bucket="assets-by-hand")
+    assets = [*(workspace.folder / "out" / "assets").iterdir()]
+    assert assets
+    for asset in assets:
+        s3.put_object(Bucket="assets-by-hand", Key=asset.name, Body=asset.read_bytes())
+    client.create_stack(
+        StackName=stack,
+        TemplateBody=(workspace.folder / "out" / f"{stack}.template.json").read_text(),
+        Parameters=[{"ParameterKey": "AssetsBucket", "ParameterValue": "assets-by-hand"}],
+        Capabilities=["CAPABILITY_IAM"],
+    )
+    client.get_waiter("stack_create_complete").wait(StackName=stack, WaiterConfig={"Delay": 1, "MaxAttempts": 240})
+    assert cloud.stack(stack).output("Verdict") == "pass"
+    assert cloud.ask("local-exported", "local-exported-model")
+    client.delete_stack(StackName=stack)
+    client.get_waiter("stack_delete_complete").wait(StackName=stack, WaiterConfig={"Delay": 1, "MaxAttempts": 240})
+    assert cloud.leftovers("local-exported") == []
 
 
 def test_published_versions_are_committed_beside_the_product(templates: tuple[Workspace, Path]) -> None:

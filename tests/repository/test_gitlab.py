@@ -56,8 +56,9 @@ def test_stages_follow_the_order_of_promotion(pipeline: dict[str, Any]) -> None:
 
 def test_main_is_deployed_and_people_start_the_last_stage(pipeline: dict[str, Any]) -> None:
     rules = {name: pipeline[f"deploy-{name}"]["rules"][-1] for name, _ in TARGETS}
-    blocking = {**MAIN, "when": "manual", "allow_failure": False}
-    assert rules == {"dev": MAIN, "staging": MAIN, "prod": blocking}
+    # Within a rule a manual job blocks, and the job's own exit codes hold: 50 lets the stages after an approval go on.
+    assert rules == {"dev": MAIN, "staging": MAIN, "prod": {**MAIN, "when": "manual"}}
+    assert {str(pipeline[f"deploy-{name}"]["allow_failure"]) for name, _ in TARGETS} == {"{'exit_codes': 50}"}
     for name, _ in TARGETS:
         assert [(rule["if"], rule["when"]) for rule in pipeline[f"deploy-{name}"]["rules"][:-1]] == [
             (f"{SCHEDULE['if']} || $DESTROY", "never"),
@@ -132,10 +133,10 @@ class Notes(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         page = self.notes if self.path.endswith("&page=1") else []
-        self._answer(page)
+        self._answer({"id": 7} if self.path.endswith("/user") else page)
 
     def do_POST(self) -> None:
-        self.notes.append({"id": len(self.notes) + 1, **self._sent()})
+        self.notes.append({"id": len(self.notes) + 1, "author": {"id": 7}, **self._sent()})
         self._answer(self.notes[-1])
 
     def do_PUT(self) -> None:
@@ -161,7 +162,8 @@ class Notes(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def notes(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[dict[str, Any]]]:
-    Notes.notes = [{"id": 1, "body": "Looks good"}]
+    quoted = "<!-- seatrial diff -->\nof a person"
+    Notes.notes = [{"id": each, "author": {"id": 1}, "body": body} for each, body in ((1, "Looks good"), (2, quoted))]
     with HTTPServer(("127.0.0.1", 0), Notes) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         monkeypatch.setenv("CI_API_V4_URL", f"http://127.0.0.1:{server.server_port}/api/v4")
@@ -180,4 +182,5 @@ def test_the_note_is_written_once_and_then_updated(
     for text in ("one", "two"):
         file.write_text(text, encoding="utf-8")
         runpy.run_path(str(script))
-        assert [note["body"] for note in notes] == ["Looks good", f"<!-- seatrial diff -->\n{text}"]
+        others = ["Looks good", "<!-- seatrial diff -->\nof a person"]
+        assert [note["body"] for note in notes] == [*others, f"<!-- seatrial diff -->\n{text}"]

@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import subprocess
+import sys
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import pytest
 from typer.testing import CliRunner
@@ -19,7 +22,8 @@ from seatrial.locks.lock_file import locked_environments
 from seatrial.operations.app import deploy_command_of
 from seatrial.probe.run import check_tools
 from seatrial.repository.answers import Ci, TargetEnvironment, new_targets, parse_accounts, targets_of
-from seatrial.repository.write import EXAMPLE, write_repository
+from seatrial.repository.shipped import PACKAGES, requirements_text
+from seatrial.repository.write import EXAMPLE, repository_files, write_repository
 from seatrial.specs.load import load_spec
 from seatrial.specs.pipeline import promotion_order
 from seatrial_base.catalog.presets import PRESETS
@@ -63,7 +67,9 @@ def test_app_flags_and_versions_are_ours(repositories: dict[Ci, Path]) -> None:
     folder = repositories["none"]
     for name in ("app.py", "cdk.json"):
         assert (folder / name).read_bytes() == (ROOT / name).read_bytes()
-    assert f"seatrial[cdk,node]=={seatrial.__version__}\n" in (folder / "requirements.txt").read_text(encoding="utf-8")
+    own = (folder / "seatrial.txt").read_text(encoding="utf-8").splitlines()[1:]
+    names = ("seatrial", "seatrial-base", "seatrial-lint", "seatrial-load")
+    assert own == [f"{name}=={seatrial.__version__}" for name in names]
     locked = json.loads((folder / "package-lock.json").read_text(encoding="utf-8"))["packages"]
     ours = json.loads((ROOT / "package-lock.json").read_text(encoding="utf-8"))["packages"]
     assert locked["node_modules/aws-cdk"] == ours["node_modules/aws-cdk"]
@@ -159,8 +165,109 @@ def test_the_defaults_make_a_repository_whose_makefile_knows_its_targets(
     listed = run_make(tmp_path / "team", "help")
     names = [line.split()[0] for line in listed.stdout.splitlines()]
     deploying = "deploy destroy deploy-ended check-environments"
-    wanted = f"help install validate plan publish plan-check lint synth test diff {deploying} drift schema clean"
+    wanted = (
+        f"help install validate plan publish plan-check lint synth test diff {deploying} drift upgrade schema clean"
+    )
     assert names == wanted.split()
+
+
+SIMPLE = "https://pypi.example.org/simple"
+ADDRESSES = {
+    ("index_url", SIMPLE): [f"--index-url {SIMPLE}", "seatrial==0.1.0"],
+    ("index_url", "https://ci:${TOKEN}@pypi.example.org/simple"): [
+        "--index-url https://ci:${TOKEN}@pypi.example.org/simple",
+        "seatrial==0.1.0",
+    ],
+    ("find_links", SIMPLE): ["--no-index", f"--find-links {SIMPLE}", "seatrial==0.1.0"],
+    ("git", "https://git.example.org/a/seatrial.git@0f0e"): [
+        "seatrial @ git+https://git.example.org/a/seatrial.git@0f0e"
+    ],
+    ("git", "ssh://git@git.example.org/a/seatrial.git"): [
+        "seatrial @ git+ssh://git@git.example.org/a/seatrial.git@v0.1.0"
+    ],
+}
+
+
+@pytest.mark.parametrize("option", ADDRESSES, ids=lambda option: f"{option[0]}-{option[1][:14]}")
+def test_seatrial_comes_from_the_address_that_is_given(option: tuple[str, str]) -> None:
+    given: dict[str, Any] = {option[0]: option[1]}
+    text = repository_files(replace(answers("github"), **given))
+    own = text["seatrial.txt"].splitlines()[1:]
+    lines = ADDRESSES[option]
+    assert own[: len(lines)] == lines
+    if option[0] == "git":
+        assert own[1].endswith("#subdirectory=packages/seatrial-base")
+    # Of an index that replaces PyPI everything comes; a variable of it is a secret of each job that installs.
+    assert text["requirements.txt"].startswith(lines[0] if option[0] == "index_url" else "annotated-doc==")
+    workflow = text[".github/workflows/pull-request.yml"]
+    wanted = 2 if "${TOKEN}" in option[1] else 0
+    assert workflow.count("        run: make install\n        env:\n          TOKEN: ${{ secrets.TOKEN }}\n") == wanted
+
+
+def test_wheels_of_a_folder_are_installed_by_their_hashes_alone(tmp_path: Path) -> None:
+    wheels, team = tmp_path / "wheels", tmp_path / "new"
+    wheels.mkdir()
+    given = replace(answers("none"), find_links="../wheels")
+    with pytest.raises(SpecError) as caught:
+        repository_files(given, team)
+    assert [(one.rule, one.place.file) for one in caught.value.problems] == [("SEA482", "--find-links")] * 4
+    for name in ("seatrial", "seatrial_base", "seatrial_lint", "seatrial_load"):
+        (wheels / f"{name}-{seatrial.__version__}-py3-none-any.whl").write_bytes(b"wheel")
+    lines = repository_files(given, team)["seatrial.txt"].splitlines()
+    assert lines[1:3] == ["--no-index", "--find-links ../wheels"]
+    digest = sha256(b"wheel").hexdigest()
+    assert lines[3:] == [f"{name}=={seatrial.__version__} --hash=sha256:{digest}" for name in PACKAGES]
+
+
+@pytest.mark.parametrize(
+    ("option", "address"),
+    [
+        ("index_url", "https://ci:hunter2@pypi.example.org/simple"),
+        ("index_url", "https://glpat-0123456789abcdefghij@pypi.example.org/simple"),
+        ("find_links", "https://ci:hunter2@pypi.example.org/wheels"),
+        ("git", "https://ci:hunter2@git.example.org/a/seatrial.git"),
+        ("git", "git@git.example.org:a/seatrial.git"),
+        ("index_url", "pypi.example.org/wheels"),
+    ],
+)
+def test_an_address_with_a_secret_or_of_no_form_is_refused_and_not_repeated(option: str, address: str) -> None:
+    given: dict[str, Any] = {option: address}
+    with pytest.raises(SpecError) as caught:
+        replace(answers("github"), **given).check()
+    (problem,) = caught.value.problems
+    assert (problem.rule, problem.place.file) == ("SEA482", f"--{option.replace('_', '-')}")
+    assert ("credentials" in problem.message) == ("hunter2" in address or "glpat" in address)
+    assert address not in f"{problem.message}{problem.hint}"
+
+
+def test_what_a_team_installs_is_what_the_lock_has() -> None:
+    """As `make lock` writes it: every package has the hashes of its files."""
+    options = (
+        "--frozen",
+        "--no-dev",
+        "--extra=cdk",
+        "--extra=node",
+        "--no-emit-workspace",
+        "--no-annotate",
+        "--no-header",
+    )
+    command = [f"{Path(sys.executable).parent / 'uv'}", "export", "--quiet", *options]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert requirements_text(answers("none")) == done.stdout
+
+
+def test_an_environment_may_have_a_region_of_its_own() -> None:
+    targets = new_targets(parse_accounts(["dev=111111111111", "live=222222222222@cn-north-1"]), "us-east-1")
+    assert [target.region for target in targets] == ["us-east-1", "cn-north-1"]
+    text = repository_files(replace(answers("github"), targets=targets))
+    deploy = text[".github/workflows/deploy.yml"]
+    assert "role-to-assume: arn:aws-cn:iam::222222222222:role/seatrial-live-deploy" in deploy
+    assert "aws-region: cn-north-1" in deploy
+    assert "region: cn-north-1" in text["environments/live.yaml"]
+    wrong = new_targets({"dev": "111111111111@nowhere", "live": "222222222222@cn-north-1"}, "us-east-1")
+    with pytest.raises(SpecError) as caught:
+        replace(answers("codepipeline"), targets=wrong).check()
+    assert [problem.place.file for problem in caught.value.problems] == ["--region", "--account"]
 
 
 def test_regions_decide_the_partition_of_the_roles() -> None:
@@ -219,7 +326,7 @@ def test_the_makefile_checks_products_where_there_are_any(repositories: dict[Ci,
         there = tmp_path / folder
         (there / folder).mkdir(parents=True)
         (there / folder / "chat.yaml").touch()
-        for name in ("Makefile", "requirements.txt", "constraints.txt", "package.json", "package-lock.json"):
+        for name in ("Makefile", "requirements.txt", "seatrial.txt", "package.json", "package-lock.json"):
             (there / name).write_bytes((repositories["none"] / name).read_bytes())
     asked = ("--dry-run", "--assume-old=.venv/.installed", "validate", "plan-check")
 

@@ -88,6 +88,18 @@ def test_four_kinds_of_mistakes_are_reported_in_one_run(write: Write, environmen
             id="yaml-yes",
         ),
         pytest.param(
+            ("concurrency: 8", "concurrency: 8\ntrial: {mode: off}"),
+            "endpoints/chat.yaml:8: trial.mode: SEA107: should be 'rollback', 'report' or 'off', not False\n"
+            "  hint: quote it: YAML reads yes, no, on and off as booleans",
+            id="yaml-off",
+        ),
+        pytest.param(
+            ("concurrency: 8", "concurrency: 8\ntrial: {overload: off}"),
+            "endpoints/chat.yaml:8: trial.overload: SEA107: should be 'off', 'prove' or 'require', not False\n"
+            "  hint: quote it: YAML reads yes, no, on and off as booleans",
+            id="yaml-off-overload",
+        ),
+        pytest.param(
             ("concurrency: 8", "concurrency: 8\n  requests_per_second: 2"),
             "endpoints/chat.yaml:8: workload.requests_per_second: SEA108: "
             "concurrency and requests_per_second exclude each other\n"

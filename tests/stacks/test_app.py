@@ -16,6 +16,7 @@ import seatrial.deployment.load
 from seatrial.deployment.load import LockedDeployments
 from seatrial.operations.app import app_variables
 from seatrial_base.errors import SpecError
+from seatrial_stacks import app_stacks
 
 if TYPE_CHECKING:
     from seatrial.deployment.document import Deployment
@@ -44,6 +45,34 @@ def test_only_the_name_of_a_stack_is_destroyed(
         run_app(monkeypatch, tmp_path, {"destroy": name})
     assert ended.value.code == 2
     assert capsys.readouterr().err.startswith(f"SEA404: the context value `destroy` is {name!r}, not the name of one s")
+
+
+def test_exclusively_selected_endpoints_alone_are_defined(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    environments = shutil.copytree(ROOT / "environments", tmp_path / "environments")
+    with (environments / "dev.yaml").open("a", encoding="utf-8") as file:
+        file.write("observability: {dashboards: environment}\n")
+    context: dict[str, object] = {"environment": "dev", "environments": f"{environments}"}
+    run_app(monkeypatch, tmp_path, {**context, "aws:cdk:bundling-stacks": ["seatrial-dev-mi*"]})
+    stacks = {path.name.partition(".")[0] for path in (tmp_path / "cdk.out").glob("*.template.json")}
+    assert stacks == {"seatrial-dev-mixtral-8x7b", "seatrial-dev-trials"}
+    shared = (tmp_path / "cdk.out" / "seatrial-dev-trials.template.json").read_text()
+    assert all(f"dev-{name}" in shared for name in ("falcon-40b", "llama-2-7b-chat", "mixtral-8x7b")), "the dashboard"
+
+
+@pytest.mark.parametrize("pattern", ["**", "seatrial-{dev,prod}-mixtral-8x7b", "+(seatrial)-dev-mixtral-8x7b", None])
+def test_a_pattern_that_python_has_not_leaves_nothing_out(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, pattern: str | None
+) -> None:
+    passed: list[tuple[str, ...]] = []
+
+    def add_stacks(*_: object, selected: tuple[str, ...]) -> dict[str, object]:
+        passed.append(selected)
+        return {}
+
+    monkeypatch.setattr(app_stacks, "add_stacks", add_stacks)
+    named = {} if pattern is None else {"aws:cdk:bundling-stacks": [pattern]}
+    app_stacks.define_stacks(aws_cdk.App(outdir=str(tmp_path), context={"environment": "dev", **named}))
+    assert passed in ([("*",)], [("**",)])
 
 
 def test_without_an_environment_every_one_but_the_embedded_aws_is_defined(

@@ -15,6 +15,7 @@ from scripts import permissions_page
 from seatrial.repository.answers import Answers, new_targets
 from seatrial.repository.write import repository_files
 from seatrial.specs.environment import Audit, EnvironmentSpec
+from seatrial.specs.guardrails.limits import Enforcement, GuardRails
 from seatrial_cdk.jobs.optimization_job import OptimizationsStack
 from seatrial_cdk.trials.trials_stack import TrialScheduleGroup, TrialsStack
 from seatrial_cdk.vending.launch_role import LaunchRole
@@ -42,9 +43,11 @@ def templates(assembly: Path) -> list[permissions_page.Template]:
 
 
 def audited_trials() -> permissions_page.Template:
-    """Return the trial service of an environment with records of what serves."""
+    """Return the trial service of an environment with records of what serves and a hook."""
     context = json.loads((ROOT / "cdk.json").read_text())["context"]
-    audited = prod().environment.model_copy(update={"audit": Audit(mode="compliance", years=7)})
+    audited = prod().environment.model_copy(
+        update={"audit": Audit(mode="compliance", years=7), "guard_rails": GuardRails(enforcement=Enforcement())}
+    )
     stack = TrialsStack(App(analytics_reporting=False, context=context), environment=audited)
     template: permissions_page.Template = json.loads(json.dumps(Template.from_stack(stack).to_json()))
     return template

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import shutil
+import subprocess
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from aws_cdk import App
 from aws_cdk.assertions import Template
+from cfnlint.decode import cfn_yaml  # type: ignore[import-untyped]  # no type information published
 
 from seatrial.repository.answers import Answers, new_targets
 from seatrial.repository.write import write_repository
@@ -83,25 +88,85 @@ def stages(template: Template) -> dict[str, list[dict[str, Any]]]:
     return {stage["Name"]: stage["Actions"] for stage in pipeline["Properties"]["Stages"]}
 
 
+@pytest.fixture(scope="module")
+def commands(template: Template, stages: dict[str, list[dict[str, Any]]]) -> dict[str, list[str]]:
+    """Return the commands of each stage that builds."""
+    projects = template.find_resources("AWS::CodeBuild::Project")
+    built = {
+        name: projects[action["Configuration"]["ProjectName"]["Ref"]]["Properties"]["Source"]["BuildSpec"]
+        for name, actions in stages.items()
+        for action in actions
+        if action["ActionTypeId"]["Provider"] == "CodeBuild"
+    }
+    return {name: json.loads(text)["phases"]["build"]["commands"] for name, text in built.items()}
+
+
 def test_environments_follow_in_order_and_people_are_asked_before_prod(stages: dict[str, list[dict[str, Any]]]) -> None:
-    assert list(stages) == ["Source", "Build", "UpdatePipeline", "Assets", "dev", "prod"]
+    assert list(stages) == ["Source", "Build", "UpdatePipeline", "dev", "prod", "Deployed"]
     actions = {name: [(each["RunOrder"], each["Name"]) for each in stages[name]] for name in ACCOUNTS}
-    assert actions["dev"][0] == (1, "seatrial-dev-trials.Prepare")
-    assert actions["dev"][-1] == (4, "seatrial-dev-chat.Deploy")
-    assert actions["prod"][0] == (1, "Approve-prod")
-    assert actions["prod"][-1] == (5, "seatrial-prod-chat.Deploy")
-    asked = [
-        each["Name"] for each in chain.from_iterable(stages.values()) if each["ActionTypeId"]["Category"] == "Approval"
-    ]
-    assert asked == ["Approve-prod"]
+    assert actions == {"dev": [(1, "Deploy-dev")], "prod": [(1, "Approve-prod"), (2, "Deploy-prod")]}
 
 
-def test_each_stage_is_deployed_with_the_bootstrap_role_of_its_account(stages: dict[str, list[dict[str, Any]]]) -> None:
+def test_a_stage_assumes_the_deploy_role_of_its_environment_and_no_other(template: Template, team: Path) -> None:
+    """The role trusts what is below the path that the project's role has."""
+    trusts = cfn_yaml.load(str(team / "bootstrap" / "roles.yaml"))["Resources"]["DeployRole"]["Properties"]
+    trusted = trusts["AssumeRolePolicyDocument"]["Statement"][0]["Condition"]["ArnLike"]["aws:PrincipalArn"]["Fn::Sub"]
+    roles = template.find_resources("AWS::IAM::Role")
+    policies = template.find_resources("AWS::IAM::Policy").values()
     for name, account in ACCOUNTS.items():
-        deploying = [each for each in stages[name] if each["ActionTypeId"]["Category"] == "Deploy"]
-        for action in deploying:
-            role = json.dumps(action["RoleArn"])
-            assert f":iam::{account}:role/cdk-hnb659fds-deploy-role-{account}-us-east-1" in role
+        ((key, role),) = [(key, each) for key, each in roles.items() if f"Deploy{name}" in key]
+        path = role["Properties"]["Path"]
+        assert trusted.partition(":role")[2].replace("${Environment}", name) == f"{path}*"
+        assumed = [
+            statement["Resource"]
+            for policy in policies
+            if policy["Properties"]["Roles"] == [{"Ref": key}]
+            for statement in policy["Properties"]["PolicyDocument"]["Statement"]
+            if statement["Action"] == "sts:AssumeRole"
+        ]
+        assert assumed == [f"arn:aws:iam::{account}:role/seatrial-{name}-deploy"]
+
+
+@pytest.mark.parametrize(
+    ("make", "before", "expected"),
+    [
+        ("printf 'b\\nc\\n' > build/failed-dev; exit 50", "failed: a ", (0, "failed: a  b c \n")),
+        ("touch build/failed-dev", "failed:", (0, "failed: \n")),
+        ("exit 3", "failed:", (3, "")),
+    ],
+)
+def test_a_stage_ends_well_once_every_endpoint_was_tried_and_names_what_failed(
+    commands: dict[str, list[str]], tmp_path: Path, make: str, before: str, expected: tuple[int, str]
+) -> None:
+    script = "\n".join(["set -e", f"make() {{ ({make}); }}", *commands["dev"], 'echo "$FAILED"'])
+    ended = shell(script, tmp_path, BEFORE=before)
+    assert ended == expected
+    assert "role/seatrial-dev-deploy\ncredential_source" in (tmp_path / "build" / "aws-config").read_text(
+        encoding="utf-8"
+    )
+
+
+@pytest.mark.parametrize(
+    ("checks", "failed", "code"), [("passed", "failed:  ", 0), ("failed", "failed:", 1), ("passed", "failed: a ", 1)]
+)
+def test_the_last_stage_fails_where_a_check_or_an_endpoint_did(
+    commands: dict[str, list[str]], tmp_path: Path, checks: str, failed: str, code: int
+) -> None:
+    code_of, text = shell("\n".join(["set -e", *commands["Deployed"]]), tmp_path, CHECKS=checks, FAILED=failed)
+    assert (code_of, checks in text) == (code, True)
+
+
+def shell(script: str, folder: Path, **variables: str) -> tuple[int, str]:
+    """Run commands as CodeBuild does, in one shell that the first failure ends."""
+    ended = subprocess.run(
+        ["/bin/sh", "-c", script],
+        cwd=folder,
+        env={**os.environ, **variables},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return ended.returncode, ended.stdout
 
 
 def test_the_source_is_the_connection(stages: dict[str, list[dict[str, Any]]]) -> None:
@@ -115,42 +180,25 @@ def test_the_source_is_the_connection(stages: dict[str, list[dict[str, Any]]]) -
     )
 
 
-def test_the_build_runs_the_targets_that_people_run(template: Template, team: Path) -> None:
-    every = [
-        each["Properties"]["Source"]["BuildSpec"]
-        for each in template.find_resources("AWS::CodeBuild::Project").values()
-    ]
-    # All assets are published by one project, whose commands are a file of the cloud assembly.
-    (_,) = (each for each in every if each.endswith(".yaml"))
-    specs = [json.loads(each)["phases"] for each in every if not each.endswith(".yaml")]
-    commands = [phases["build"]["commands"] for phases in specs]
-    targets = [command for command in chain.from_iterable(commands) if command.startswith("make ")]
-    assert targets == ["make validate", "make plan-check", "make lint", "make synth-pipeline"]
+def test_the_builds_run_the_targets_that_people_run(
+    commands: dict[str, list[str]], team: Path, template: Template
+) -> None:
+    every = "\n".join(chain.from_iterable(commands.values()))
+    targets = set(chain.from_iterable(words.split() for words in re.findall(r"make ([a-z -]+)", every)))
+    assert targets == {"validate", "plan-check", "lint", "synth-pipeline", "deploy", "deploy-ended"}
     makefile = (team / "Makefile").read_text(encoding="utf-8")
-    assert [command for command in targets if f"\n{command.removeprefix('make ')}:" not in makefile] == []
-    (own,) = [phases for phases in specs if "deploy endpoints-pipeline" in phases["build"]["commands"][0]]
+    assert [target for target in targets if f"\n{target}:" not in makefile] == []
     cli = json.loads((team / "package.json").read_text(encoding="utf-8"))["devDependencies"]["aws-cdk"]
-    assert own["install"]["commands"] == [f"npm install -g aws-cdk@{cli}"]
+    assert f"npm install -g aws-cdk@{cli}" in json.dumps(template.to_json())
 
 
-def test_artifacts_of_two_accounts_have_a_key_that_is_rotated(template: Template) -> None:
-    (key,) = template.find_resources("AWS::KMS::Key").values()
-    assert key["Properties"]["EnableKeyRotation"] is True
-    readers = json.dumps(key["Properties"]["KeyPolicy"])
-    assert ":iam::222222222222:role/cdk-hnb659fds-deploy-role-222222222222-us-east-1" in readers
-
-
-def test_a_stage_has_the_templates_of_the_plain_app(team: Path, assembly: Path, tmp_path: Path) -> None:
-    synthesized(team, tmp_path)
-    plain = {path.name: path.read_bytes() for path in tmp_path.glob("*.template.json")}
-    assert len(plain) == 4
-    staged = {}
-    for name in ACCOUNTS:
-        folder = assembly / f"assembly-endpoints-pipeline-{name}"
-        manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))["artifacts"].values()
-        for each in (each["properties"] for each in manifest if each["type"] == "aws:cloudformation:stack"):
-            staged[f"{each['stackName']}.template.json"] = (folder / each["templateFile"]).read_bytes()
-    assert staged == plain
+def test_a_stale_lock_of_one_endpoint_is_no_part_of_the_pipeline(team: Path, assembly: Path, tmp_path: Path) -> None:
+    shutil.copytree(team, tmp_path / "team")
+    for lock in (tmp_path / "team" / "endpoints").glob("*.lock.json"):
+        lock.write_text("{}", encoding="utf-8")
+    synthesized(tmp_path / "team", tmp_path / "out", pipeline=str(tmp_path / "team" / "pipeline.yaml"))
+    name = "endpoints-pipeline.template.json"
+    assert (tmp_path / "out" / name).read_bytes() == (assembly / name).read_bytes()
 
 
 def test_the_plain_app_has_no_pipeline_and_the_pipeline_no_plain_stacks(team: Path, assembly: Path) -> None:

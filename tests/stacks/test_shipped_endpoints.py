@@ -11,9 +11,12 @@ import pytest
 from aws_cdk import App
 
 from seatrial.deployment.load import load_deployments
+from seatrial.specs.guardrails.enforcement import guard_rules
+from seatrial.specs.load import load_environment
 from seatrial_lint.cloudformation.template import read_templates
 from seatrial_lint.template_rules.check import check_templates
 from seatrial_stacks.app_stacks import add_stacks
+from tests.policy_findings import HAS_GUARD, broken_rails
 
 ROOT = Path(__file__).parents[2]
 ENDPOINTS = ("falcon-40b", "llama-2-7b-chat", "mixtral-8x7b")
@@ -43,6 +46,9 @@ def test_every_shipped_endpoint_synthesizes_and_the_rule_book_finds_nothing(
     assert [file.name for file in templates] == [f"seatrial-{environment}-{name}.template.json" for name in stacks]
     (group,) = read_templates([assemblies[environment]])
     assert check_templates(group.templates, group.region) == ()
+    rules = guard_rules(load_environment(ROOT / "environments", environment))
+    for file in templates if HAS_GUARD else ():
+        assert broken_rails(json.loads(file.read_text()), rules) == {}, file.name
 
 
 def test_cfn_lint_finds_nothing(assemblies: dict[str, Path]) -> None:

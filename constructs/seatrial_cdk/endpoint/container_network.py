@@ -9,6 +9,7 @@ from aws_cdk import Annotations
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
+from seatrial_base.errors import SpecError
 from seatrial_cdk.policy import acknowledge
 
 if TYPE_CHECKING:
@@ -32,10 +33,15 @@ ACKNOWLEDGED = {"EC23": "Its only rule lets the addresses of the VPC in on port 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContainerNetwork:
-    """The VPC of containers, by IDs or tokens; without subnets they run in the service's own network."""
+    """The VPC of containers, by IDs or tokens; without subnets they run in the service's own network.
+
+    Attributes:
+        security_groups: The groups themselves, where the app has them.
+    """
 
     subnet_ids: tuple[str, ...] = ()
     security_group_ids: tuple[str, ...] = ()
+    security_groups: tuple[ec2.ISecurityGroup, ...] = ()
 
     @classmethod
     def of(cls, network: Network) -> ContainerNetwork:
@@ -73,8 +79,28 @@ class ContainerNetwork:
             Annotations.of(scope).add_warning_v2("seatrial:SEA449", f"{message}VPC. Give private subnets.")
         groups = security_groups or [ec2.SecurityGroup(scope, "SecurityGroup", vpc=vpc)]
         return cls(
-            subnet_ids=tuple(chosen.subnet_ids), security_group_ids=tuple(group.security_group_id for group in groups)
+            subnet_ids=tuple(chosen.subnet_ids),
+            security_group_ids=tuple(group.security_group_id for group in groups),
+            security_groups=tuple(groups),
         )
+
+
+def connections_of(scope: Construct, network: ContainerNetwork) -> ec2.Connections:
+    """Return what may connect to a network's containers, and they to others, by their security groups.
+
+    Groups of a network that is given by IDs are imported into `scope`.
+
+    Raises:
+        SpecError: SEA449 without a VPC.
+    """
+    if not network.security_group_ids:
+        message, hint = "the containers are in no VPC, so they have no connections", "give vpc, or network with groups"
+        raise SpecError.of("SEA449", message, where=scope.node.path, hint=hint)
+    known = network.security_groups or [
+        ec2.SecurityGroup.from_security_group_id(scope, f"SecurityGroup{number}", group)
+        for number, group in enumerate(network.security_group_ids)
+    ]
+    return ec2.Connections(security_groups=[*known])
 
 
 def refuse_parts_of_no_vpc(

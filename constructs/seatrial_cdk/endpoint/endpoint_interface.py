@@ -5,18 +5,29 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from aws_cdk import CfnResource, Duration, Names, Stack, Tags
+import jsii
+from aws_cdk import (
+    Aspects,
+    CfnResource,
+    Duration,
+    Environment,
+    IAspect,
+    Names,
+    RemovalPolicy,
+    Stack,
+    Tags,
+)
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
 from seatrial_base.tags import ENVIRONMENT_TAG
-from seatrial_cdk.endpoint.container_network import ContainerNetwork, refuse_parts_of_no_vpc
+from seatrial_cdk.endpoint.container_network import ContainerNetwork, connections_of, refuse_parts_of_no_vpc
 from seatrial_cdk.endpoint.variant_instances import VARIANT_NAME
 from seatrial_cdk.place import TOKEN_MARKER, StackPlace
 from seatrial_cdk.policy import acknowledge_wildcards
-from seatrial_cdk.value_checks import check_values
+from seatrial_cdk.value_checks import check_values, in_unit
 from seatrial_load.client.connection import openai_path
 
 if TYPE_CHECKING:
@@ -24,11 +35,21 @@ if TYPE_CHECKING:
 
     from aws_cdk import aws_ec2 as ec2
     from aws_cdk import aws_kms as kms
+    from constructs import IConstruct
 
     from seatrial_cdk.endpoint.execution_role import RoleOptions
     from seatrial_cdk.endpoint.variant_instances import VariantInstances
 
+SERVING_TYPES = (
+    "AWS::ApplicationAutoScaling::",
+    "AWS::EC2::SecurityGroup",
+    "AWS::IAM::",
+    "AWS::SageMaker::",
+    "AWS::SSM::",
+)
+"""Beginnings of the resource types that an endpoint needs in order to serve."""
 BEARER_ACTION = "sagemaker:CallWithBearerToken"
+DESCRIBE_ACTIONS = ("sagemaker:DescribeEndpoint", "sagemaker:DescribeInferenceComponent")
 INVOKE_ACTIONS = ("sagemaker:InvokeEndpoint", "sagemaker:InvokeEndpointWithResponseStream")
 
 
@@ -43,6 +64,7 @@ class ILlmEndpoint(Construct):
         inference_component_name: Name of the inference component that serves; `None` when the variant has the model.
         variant_name: Name of the production variant.
         is_asynchronous: It takes requests by `InvokeEndpointAsync` alone.
+        place: Where it is; default: in the account and Region of its stack.
     """
 
     environment: str | None = None
@@ -59,8 +81,10 @@ class ILlmEndpoint(Construct):
         inference_component_name: str | None = None,
         variant_name: str = VARIANT_NAME,
         is_asynchronous: bool = False,
+        place: StackPlace | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
+        self._place = place
         self.endpoint_name = endpoint_name
         self.inference_component_name = inference_component_name
         self.variant_name = variant_name
@@ -80,8 +104,23 @@ class ILlmEndpoint(Construct):
         """Let an update keep the instance counts that scaling has reached; nothing to do where it does anyway."""
 
     @property
+    def place(self) -> StackPlace:
+        """The partition, account and Region of the endpoint."""
+        return self._place or StackPlace.of(self)
+
+    @property
+    def stack(self) -> Stack:
+        """The stack that has the construct, as of each resource of the CDK."""
+        return Stack.of(self)
+
+    @property
+    def env(self) -> Environment:
+        """The account and Region of the endpoint, as of each resource of the CDK."""
+        return Environment(account=self.place.account, region=self.place.region)
+
+    @property
     def endpoint_arn(self) -> str:
-        """ARN of the endpoint, in the account and region of its stack; names are in lower case there."""
+        """ARN of the endpoint; names are in lower case there."""
         return self._arn("endpoint", arn_name(self.endpoint_name))
 
     @property
@@ -95,7 +134,7 @@ class ILlmEndpoint(Construct):
         """The base URL for OpenAI clients, of the component where there is one; `None` of an asynchronous endpoint."""
         if self.is_asynchronous:
             return None
-        place = StackPlace.of(self)
+        place = self.place
         path = openai_path(self.endpoint_name, self.inference_component_name)
         return f"https://runtime.sagemaker.{place.region}.{place.dns_suffix}/{path}"
 
@@ -105,9 +144,17 @@ class ILlmEndpoint(Construct):
         Args:
             openai: With a bearer token too, as OpenAI clients do: this right has no resource level.
         """
-        arns = [arn for arn in (self.endpoint_arn, self.inference_component_arn) if arn is not None]
-        grant = iam.Grant.add_to_principal(grantee=grantee, actions=[*INVOKE_ACTIONS], resource_arns=arns)
+        grant = self.grant(grantee, *INVOKE_ACTIONS)
         return grant.combine(allow_bearers(grantee)) if openai else grant
+
+    def grant(self, grantee: iam.IGrantable, *actions: str) -> iam.Grant:
+        """Allow actions on the endpoint and its inference component, of what serves now."""
+        arns = [arn for arn in (self.endpoint_arn, self.inference_component_arn) if arn is not None]
+        return iam.Grant.add_to_principal(grantee=grantee, actions=[*actions], resource_arns=arns)
+
+    def grant_describe(self, grantee: iam.IGrantable) -> iam.Grant:
+        """Allow describing the endpoint and its inference component: their state, copies and instances."""
+        return self.grant(grantee, *DESCRIBE_ACTIONS)
 
     def metric(
         self,
@@ -140,6 +187,8 @@ class ILlmEndpoint(Construct):
             label=label,
             color=color,
             unit=unit,
+            account=None if self._place is None else self._place.account,
+            region=None if self._place is None else self._place.region,
         )
 
     @property
@@ -201,7 +250,7 @@ class ILlmEndpoint(Construct):
         """
 
     def _arn(self, kind: str, name: str) -> str:
-        return StackPlace.of(self).arn("sagemaker", f"{kind}/{name}")
+        return self.place.arn("sagemaker", f"{kind}/{name}")
 
     def _allow_invoking(self, grantee: iam.IGrantable, names: Iterable[tuple[str, str]]) -> iam.Grant:
         """Allow invoking resources by kind and name."""
@@ -274,8 +323,25 @@ class DefinedEndpoint(ILlmEndpoint):
             Tags.of(self).add(ENVIRONMENT_TAG, environment)
         refuse_parts_of_no_vpc(self, vpc, vpc_subnets, security_groups)
 
+    @cached_property
+    def connections(self) -> ec2.Connections:
+        """What connects to the containers, and they to others, by their security groups; as of Lambda's functions.
+
+        Raises:
+            SpecError: SEA449 without a VPC.
+        """
+        return connections_of(self, self.network)
+
+    def apply_removal_policy(self, policy: RemovalPolicy) -> None:
+        """Keep or delete what serves, when it leaves the stack: SageMaker's resources, roles, network, scaling, alias.
+
+        An endpoint reads its model with the roles, and is called by the alias: none of them goes alone. Alarms,
+        dashboards and trials go with the stack; what it stored keeps the policy of its bucket.
+        """
+        Aspects.of(self).add(_RemovalOfServing(policy))
+
     def publish_metrics(
-        self, *, detailed: bool | None = None, enhanced: bool | None = None, frequency_s: int | None = None
+        self, *, detailed: bool | None = None, enhanced: bool | None = None, frequency_s: int | Duration | None = None
     ) -> None:
         """Publish more metrics of the endpoint, or fewer; CloudWatch bills them. Another choice updates the endpoint.
 
@@ -287,12 +353,25 @@ class DefinedEndpoint(ILlmEndpoint):
         self.config.metrics_config = sagemaker.CfnEndpointConfig.MetricsConfigProperty(
             enable_detailed_observability=detailed,
             enable_enhanced_metrics=enhanced,
-            metric_publish_frequency_in_seconds=frequency_s,
+            metric_publish_frequency_in_seconds=in_unit(frequency_s, "s"),
         )
 
     def further_variants(self) -> Iterator[ILlmEndpoint]:
         """Yield the endpoint as seen from each production variant but the first: for alarms of their own."""
         yield from ()
+
+
+@jsii.implements(IAspect)
+class _RemovalOfServing:
+    """Applies a policy to what an endpoint serves with, also to what is added after it was asked for."""
+
+    def __init__(self, policy: RemovalPolicy) -> None:
+        self._policy = policy
+
+    def visit(self, node: IConstruct) -> None:
+        """Apply the policy to a resource."""
+        if isinstance(node, CfnResource) and node.cfn_resource_type.startswith(SERVING_TYPES):
+            node.apply_removal_policy(self._policy)
 
 
 class ComponentEndpoint(DefinedEndpoint):

@@ -32,13 +32,13 @@ from seatrial_cdk.endpoint.variant_instances import (
 )
 from seatrial_cdk.place import StackPlace
 from seatrial_cdk.policy import policy_document
-from seatrial_cdk.value_checks import check_values
+from seatrial_cdk.value_checks import check_values, in_unit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Literal
 
-    from aws_cdk import CfnResource
+    from aws_cdk import CfnResource, Duration, Size
     from aws_cdk import aws_kms as kms
     from constructs import Construct
 
@@ -80,14 +80,14 @@ class ComponentCopies:
     """
 
     accelerators: int
-    memory_min_mb: int
+    memory_min_mb: int | Size
     cpu_cores: float | None = None
-    memory_max_mb: int | None = None
+    memory_max_mb: int | Size | None = None
     copy_count: int = 1
     max_copies: int | None = None
     update_batch: int | Literal["derived"] | None = "derived"
-    startup_timeout_s: int = DEFAULT_TIMEOUT_S
-    download_timeout_s: int = DEFAULT_TIMEOUT_S
+    startup_timeout_s: int | Duration = DEFAULT_TIMEOUT_S
+    download_timeout_s: int | Duration = DEFAULT_TIMEOUT_S
     data_cache: bool = False
     placement: CopyPlacement | None = None
 
@@ -176,15 +176,15 @@ def specification_document(copies: ComponentCopies, model_name: str) -> dict[str
     required = {
         "NumberOfAcceleratorDevicesRequired": copies.accelerators,
         "NumberOfCpuCoresRequired": copies.cpu_cores,
-        "MinMemoryRequiredInMb": copies.memory_min_mb,
-        "MaxMemoryRequiredInMb": copies.memory_max_mb,
+        "MinMemoryRequiredInMb": in_unit(copies.memory_min_mb, "mb"),
+        "MaxMemoryRequiredInMb": in_unit(copies.memory_max_mb, "mb"),
     }
     document: dict[str, object] = {
         "ModelName": model_name,
         "ComputeResourceRequirements": {name: value for name, value in required.items() if value is not None},
         "StartupParameters": {
-            "ContainerStartupHealthCheckTimeoutInSeconds": copies.startup_timeout_s,
-            "ModelDataDownloadTimeoutInSeconds": copies.download_timeout_s,
+            "ContainerStartupHealthCheckTimeoutInSeconds": in_unit(copies.startup_timeout_s, "s"),
+            "ModelDataDownloadTimeoutInSeconds": in_unit(copies.download_timeout_s, "s"),
         },
     }
     if copies.data_cache:
@@ -215,7 +215,9 @@ def component_update(
         return None
     batch = sagemaker.CfnInferenceComponent.InferenceComponentCapacitySizeProperty(type="COPY_COUNT", value=count)
     # The copies of a batch may need an instance that is not there yet.
-    each_s = INSTANCE_START_S + copies.download_timeout_s + copies.startup_timeout_s + WAIT_S
+    each_s = (
+        INSTANCE_START_S + in_unit(copies.download_timeout_s, "s") + in_unit(copies.startup_timeout_s, "s") + WAIT_S
+    )
     return sagemaker.CfnInferenceComponent.InferenceComponentDeploymentConfigProperty(
         rolling_update_policy=sagemaker.CfnInferenceComponent.InferenceComponentRollingUpdatePolicyProperty(
             maximum_batch_size=batch,

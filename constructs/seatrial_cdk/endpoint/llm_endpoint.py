@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal, Self, TypeVar
 
-from aws_cdk import Annotations, CfnResource, Stack, Tags, Token
+from aws_cdk import Annotations, ArnFormat, Aws, CfnResource, Stack, Tags, Token
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sagemaker as sagemaker
@@ -38,10 +39,12 @@ from seatrial_cdk.endpoint.variant_instances import (
     production_variant,
 )
 from seatrial_cdk.observability.endpoint_alarms import allow_alarms
+from seatrial_cdk.place import StackPlace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from aws_cdk import RemovalPolicy
     from aws_cdk import aws_ec2 as ec2
     from aws_cdk import aws_sns as sns
 
@@ -127,6 +130,12 @@ class SpecEndpoint(DefinedEndpoint):
             adds_trials_stack=trials == "stack",
         )
 
+    def apply_removal_policy(self, policy: RemovalPolicy) -> None:
+        """Keep or delete what serves, and the aliases that name it: see `DefinedEndpoint`."""
+        super().apply_removal_policy(policy)
+        for alias in () if self.parts is None else (self.parts.alias, *(each.alias for each in self.parts.guests)):
+            alias.parameter.apply_removal_policy(policy)
+
     @classmethod
     def of_deployment(
         cls,
@@ -202,8 +211,8 @@ class LlmEndpoint(ComponentEndpoint, SpecEndpoint):
         security_groups: Security groups of the containers; default: a new one, in a VPC.
         network: The VPC by IDs, in place of `vpc`.
         weights_key: Key that the weights are encrypted with; default: none.
-        instance_role: The role of the instances; default: a new one that writes logs and metrics.
-        model_role: The role of the containers; default: a new one that reads the image and the model alone.
+        instance_role: The role of the instances, which may write logs and metrics then; default: a new one.
+        model_role: The role of the containers, which may read the image and the model then; default: a new one.
         role_options: Path and permissions boundary of the new roles.
     """
 
@@ -350,6 +359,33 @@ class LlmEndpoint(ComponentEndpoint, SpecEndpoint):
     def from_endpoint_name(cls, scope: Construct, construct_id: str, endpoint_name: str) -> ILlmEndpoint:
         """Name an endpoint of this account and region that has the model in its only variant, `AllTraffic`."""
         return cls.from_attributes(scope, construct_id, endpoint_name=endpoint_name)
+
+    @classmethod
+    def from_endpoint_arn(
+        cls, scope: Construct, construct_id: str, endpoint_arn: str, *, inference_component_name: str | None = None
+    ) -> ILlmEndpoint:
+        """Name an endpoint by its ARN, also of another account or Region; its names, rights and metrics are those.
+
+        Args:
+            endpoint_arn: It may be a token.
+            inference_component_name: The component that serves; `None` when the variant `AllTraffic` has the model.
+
+        Raises:
+            SpecError: SEA439 when it is no ARN of an endpoint.
+        """
+        if not Token.is_unresolved(endpoint_arn) and not re.fullmatch(
+            r"arn:[^:]+:sagemaker:[^:]+:[^:]+:endpoint/[^/:]+", endpoint_arn
+        ):
+            hint = "write arn:PARTITION:sagemaker:REGION:ACCOUNT:endpoint/NAME"
+            raise SpecError.of("SEA439", f"{endpoint_arn} is no ARN of an endpoint", where=construct_id, hint=hint)
+        parts = Stack.of(scope).split_arn(endpoint_arn, ArnFormat.SLASH_RESOURCE_NAME)
+        return ILlmEndpoint(
+            scope,
+            construct_id,
+            endpoint_name=parts.resource_name or "",
+            inference_component_name=inference_component_name,
+            place=StackPlace(parts.partition or Aws.PARTITION, parts.region or "", parts.account or ""),
+        )
 
     @classmethod
     def from_attributes(

@@ -13,11 +13,13 @@ from seatrial_base.bounds import INSTANCE_START_S, LONGEST_UPDATE_S
 from seatrial_base.field_facts import made_of
 from seatrial_cdk.place import StackPlace
 from seatrial_cdk.policy import acknowledge_wildcards, resources_of, unnamed_statement
+from seatrial_cdk.value_checks import in_unit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Literal
 
+    from aws_cdk import Duration, Size
     from constructs import Construct
 
     from seatrial_cdk.endpoint.output_location import OutputLocation
@@ -63,7 +65,7 @@ class InstanceScaleIn:
     """
 
     strategy: Literal["IDLE_RELEASE", "CONSOLIDATION"] = "IDLE_RELEASE"
-    cooldown_minutes: int | None = None
+    cooldown_minutes: int | Duration | None = None
     max_step: int | None = None
 
 
@@ -96,11 +98,11 @@ class VariantInstances:
     min_count: int | None = None
     max_count: int | None = None
     inference_ami_version: str | None = None
-    volume_size_gb: int | None = None
+    volume_size_gb: int | Size | None = None
     volume_key_arn: str | None = None
-    startup_timeout_s: int = DEFAULT_TIMEOUT_S
-    download_timeout_s: int = DEFAULT_TIMEOUT_S
-    provision_timeout_s: int | None = None
+    startup_timeout_s: int | Duration = DEFAULT_TIMEOUT_S
+    download_timeout_s: int | Duration = DEFAULT_TIMEOUT_S
+    provision_timeout_s: int | Duration | None = None
     capacity_reservation_arn: str | None = None
     ssm_access: bool = False
     core_dumps: OutputLocation | None = None
@@ -183,7 +185,7 @@ def production_variant(
         max_instance_count=instances.most,
         scale_in_policy=config.ScaleInPolicyProperty(
             strategy=instances.scale_in.strategy,
-            cooldown_in_minutes=instances.scale_in.cooldown_minutes,
+            cooldown_in_minutes=in_unit(instances.scale_in.cooldown_minutes, "minutes"),
             maximum_step_size=instances.scale_in.max_step,
         )
         if instances.scale_in
@@ -197,12 +199,12 @@ def production_variant(
         instance_pools=[pool(instance_type=each, priority=priority) for priority, each in enumerate(types, 1)]
         if instances.pools
         else None,
-        variant_instance_provision_timeout_in_seconds=instances.provision_timeout_s,
+        variant_instance_provision_timeout_in_seconds=in_unit(instances.provision_timeout_s, "s"),
         initial_instance_count=instances.initial_count,
         inference_ami_version=instances.inference_ami_version,
-        volume_size_in_gb=instances.volume_size_gb,
-        container_startup_health_check_timeout_in_seconds=instances.startup_timeout_s,
-        model_data_download_timeout_in_seconds=instances.download_timeout_s,
+        volume_size_in_gb=in_unit(instances.volume_size_gb, "gb"),
+        container_startup_health_check_timeout_in_seconds=in_unit(instances.startup_timeout_s, "s"),
+        model_data_download_timeout_in_seconds=in_unit(instances.download_timeout_s, "s"),
         managed_instance_scaling=managed if model_name is None else None,
         capacity_reservation_config=config.CapacityReservationConfigProperty(
             capacity_reservation_preference="capacity-reservations-only", ml_reservation_arn=reservation_arn
@@ -278,7 +280,7 @@ def batch_of(fewest: int, most: int) -> int | None:
 
 def start_s(instances: VariantInstances) -> int:
     """Return the time that an instance with its copies may take to start, in seconds."""
-    return INSTANCE_START_S + instances.download_timeout_s + instances.startup_timeout_s
+    return INSTANCE_START_S + in_unit(instances.download_timeout_s, "s") + in_unit(instances.startup_timeout_s, "s")
 
 
 def timeout_s(count: int, batch: int, each_s: int) -> int:
@@ -305,8 +307,8 @@ class TrafficShift:
 
     kind: Literal["all_at_once", "canary", "linear", "rolling"]
     percent: int = 10
-    wait_s: int = WAIT_S
-    termination_wait_s: int = ALARM_WAIT_S
+    wait_s: int | Duration = WAIT_S
+    termination_wait_s: int | Duration = ALARM_WAIT_S
 
 
 def variants_update(
@@ -328,7 +330,7 @@ def variants_update(
             return endpoint_update(fewest, alarm_names)
         shift = TrafficShift(kind="canary")
     endpoint = sagemaker.CfnEndpoint
-    slowest_s = max(start_s(each) for each in instances)
+    slowest_s, wait_s = max(start_s(each) for each in instances), in_unit(shift.wait_s, "s")
     return endpoint.DeploymentConfigProperty(
         auto_rollback_configuration=endpoint.AutoRollbackConfigProperty(
             alarms=[endpoint.AlarmProperty(alarm_name=name) for name in alarm_names]
@@ -337,8 +339,8 @@ def variants_update(
         else None,
         rolling_update_policy=_rolling(
             _share(shift.percent),
-            wait_s=shift.wait_s,
-            longest_s=timeout_s(HUNDRED_PERCENT, shift.percent, slowest_s + shift.wait_s),
+            wait_s=wait_s,
+            longest_s=timeout_s(HUNDRED_PERCENT, shift.percent, slowest_s + wait_s),
         )
         if shift.kind == "rolling"
         else None,
@@ -358,18 +360,17 @@ def _rolling(
 
 
 def _blue_green(shift: TrafficShift, slowest_s: int) -> sagemaker.CfnEndpoint.BlueGreenUpdatePolicyProperty:
+    wait_s, termination_wait_s = in_unit(shift.wait_s, "s"), in_unit(shift.termination_wait_s, "s")
     steps = {"all_at_once": 1, "canary": 2, "linear": -(-HUNDRED_PERCENT // shift.percent)}[shift.kind]
     return sagemaker.CfnEndpoint.BlueGreenUpdatePolicyProperty(
         traffic_routing_configuration=sagemaker.CfnEndpoint.TrafficRoutingConfigProperty(
             type=shift.kind.upper(),
-            wait_interval_in_seconds=shift.wait_s,
+            wait_interval_in_seconds=wait_s,
             canary_size=_share(shift.percent) if shift.kind == "canary" else None,
             linear_step_size=_share(shift.percent) if shift.kind == "linear" else None,
         ),
-        termination_wait_in_seconds=shift.termination_wait_s,
-        maximum_execution_timeout_in_seconds=timeout_s(
-            1, 1, slowest_s + steps * shift.wait_s + shift.termination_wait_s
-        ),
+        termination_wait_in_seconds=termination_wait_s,
+        maximum_execution_timeout_in_seconds=timeout_s(1, 1, slowest_s + steps * wait_s + termination_wait_s),
     )
 
 

@@ -19,7 +19,7 @@ from seatrial_base.errors import SpecError
 from seatrial_base.tags import ENVIRONMENT_TAG, TEAM_TAG
 from seatrial_base.units import MS_PER_S, S_PER_HOUR, S_PER_MINUTE
 from seatrial_cdk.place import StackPlace
-from seatrial_cdk.value_checks import AT_LEAST_ONE, check_number
+from seatrial_cdk.value_checks import AT_LEAST_ONE, check_number, in_unit
 from seatrial_load.aws.container_metrics import (
     COMPONENT_LABEL,
     ENDPOINT_LABEL,
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from datetime import datetime
 
+    from aws_cdk import Duration
     from aws_cdk import aws_kms as kms
 
     from seatrial.specs.endpoint import Slo
@@ -240,10 +241,11 @@ class EndpointAlarms(Construct):
         output_tokens: int,
         topic: sns.ITopic | None = None,
         on_call: OnCall = NOBODY,
-        start_minutes: int = 1,
+        start_minutes: int | Duration = 1,
     ) -> None:
         super().__init__(scope, construct_id)
         check_number(self, "output_tokens", output_tokens, AT_LEAST_ONE)
+        start_minutes = in_unit(start_minutes, "minutes")
         check_number(self, "start_minutes", start_minutes, AT_LEAST_ONE)
         if topic is not None:
             allow_alarms(self, topic)
@@ -428,7 +430,7 @@ class ContainerAlarms(Construct):
         construct_id: str,
         *,
         endpoint: ILlmEndpoint,
-        ttft_p95_ms: float | None = None,
+        ttft_p95_ms: float | Duration | None = None,
         on_call: OnCall = NOBODY,
     ) -> None:
         super().__init__(scope, construct_id)
@@ -456,7 +458,7 @@ class ContainerAlarms(Construct):
                 section="queue",
             ),
         )
-        if ttft_p95_ms is not None:
+        if (ttft_p95_ms := in_unit(ttft_p95_ms, "ms", is_whole=False)) is not None:
             first_token = _query_alarm(
                 self,
                 "Ttft",
@@ -490,10 +492,11 @@ class ReservationAlarm(Construct):
         *,
         endpoint: ILlmEndpoint,
         ends_at: datetime,
-        notice_days: int,
+        notice_days: int | Duration,
         on_call: OnCall = NOBODY,
     ) -> None:
         super().__init__(scope, construct_id)
+        notice_days = in_unit(notice_days, "days")
         check_number(self, "notice_days", notice_days, AT_LEAST_ONE)
         beginning = alarm_beginning(self, endpoint)
         ending = f"the reserved capacity of {endpoint.endpoint_name} ends at {ends_at:%Y-%m-%d %H:%M %Z}"

@@ -19,10 +19,12 @@ from seatrial_base.field_facts import made_of
 from seatrial_base.units import S_PER_MINUTE
 from seatrial_cdk.observability.endpoint_alarms import NAMESPACE
 from seatrial_cdk.place import TOKEN_MARKER
-from seatrial_cdk.value_checks import NumberBounds, check_number, check_values
+from seatrial_cdk.value_checks import NumberBounds, check_number, check_values, in_unit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from aws_cdk import Duration
 
     from seatrial.deployment.document import Deployment
     from seatrial.specs.scaling import ScalingSpec
@@ -82,8 +84,8 @@ class ScalingLimits:
 
     min_capacity: int = 1
     max_capacity: int = 1
-    scale_out_cooldown_s: int = DEFAULT_SCALE_OUT_COOLDOWN_S
-    scale_in_cooldown_s: int = DEFAULT_SCALE_IN_COOLDOWN_S
+    scale_out_cooldown_s: int | Duration = DEFAULT_SCALE_OUT_COOLDOWN_S
+    scale_in_cooldown_s: int | Duration = DEFAULT_SCALE_IN_COOLDOWN_S
     schedules: tuple[ScheduledCapacity, ...] = ()
     scale_in_protection: bool = False
 
@@ -358,8 +360,8 @@ def _define_tracking(
             predefined_metric_specification=predefined,
             customized_metric_specification=None if isinstance(metric, str) else metric,
             target_value=value,
-            scale_out_cooldown=limits.scale_out_cooldown_s,
-            scale_in_cooldown=limits.scale_in_cooldown_s,
+            scale_out_cooldown=in_unit(limits.scale_out_cooldown_s, "s"),
+            scale_in_cooldown=in_unit(limits.scale_in_cooldown_s, "s"),
             # Left out where it is off: `false` would update each policy that is deployed without it.
             disable_scale_in=limits.scale_in_protection or None,
         ),

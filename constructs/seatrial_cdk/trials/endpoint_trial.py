@@ -38,7 +38,7 @@ from seatrial_cdk.trials.runtime.attributes import ATTRIBUTES, attribute_names
 from seatrial_cdk.trials.runtime.properties import TrialProperties, write_properties
 from seatrial_cdk.trials.runtime.served_record import RECORD_TYPE
 from seatrial_cdk.trials.trial_service import function_arn
-from seatrial_cdk.value_checks import RULE
+from seatrial_cdk.value_checks import RULE, in_unit
 from seatrial_load.documents.request import Gate, Load, PayloadSchema, TrialRequest, TrialTarget, Workload
 from seatrial_load.documents.request_checks import check_trial_request
 from seatrial_load.documents.served_record import UNKNOWN, ServedModel
@@ -435,10 +435,11 @@ class ExistingEndpointTrial(Construct):
         manner: Literal["in_place", "verify_only"] = "verify_only",
         mode: Literal["report", "rollback"] = "report",
         alarms: Sequence[str] = (),
-        budget_minutes: float = DEFAULT_BUDGET_MINUTES,
+        budget_minutes: float | Duration = DEFAULT_BUDGET_MINUTES,
         revision: str = "",
     ) -> None:
         super().__init__(scope, construct_id)
+        budget_minutes = in_unit(budget_minutes, "minutes", is_whole=False)
         request = TrialRequest(
             endpoint=construct_id,
             environment=trials.environment,

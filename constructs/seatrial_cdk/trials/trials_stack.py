@@ -6,23 +6,30 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
 from aws_cdk import CfnOutput, Stack
+from aws_cdk import aws_cloudformation as cloudformation
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
+from aws_cdk import aws_s3_assets as assets
 from aws_cdk import aws_scheduler as scheduler
 from constructs import Construct
 
 from seatrial.specs.environment import EVERYONE, given_topics, named_audiences
+from seatrial.specs.guardrails.enforcement import JUDGED, guard_rules
 from seatrial_cdk.endpoint.container_network import ContainerNetwork
 from seatrial_cdk.endpoint.execution_role import NO_OPTIONS, RoleOptions, role_arguments
+from seatrial_cdk.endpoint.serving_container import archive_file
 from seatrial_cdk.observability.endpoint_alarms import AlarmTopic, topic_arn
 from seatrial_cdk.observability.environment_dashboard import define_budgets
 from seatrial_cdk.observability.on_call import OnCallTopics
 from seatrial_cdk.place import shared_stack
 from seatrial_cdk.service_function import ServiceStack
 from seatrial_cdk.trials.trial_service import TrialService, function_arn, service_name
+from seatrial_cdk.value_checks import in_unit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from aws_cdk import Duration
 
     from seatrial.specs.environment import EnvironmentSpec
     from seatrial_cdk.endpoint.endpoint_interface import ComponentEndpoint
@@ -95,6 +102,8 @@ class TrialsStack(ServiceStack):
         define_budgets(self, environment, self.alarms, notified)
         if environment.trial_schedule is not None:
             TrialScheduleGroup(self, "Schedules", environment=environment.name, role_options=self._role_options)
+        if environment.guard_rails.enforcement is not None:
+            GuardRailHook(self, "GuardRails", environment=environment, role_options=self._role_options)
         CfnOutput(self, "ResultsBucket", value=self.service.results.bucket.bucket_name)
         CfnOutput(self, "SigningKey", value=self.service.signing_key.key_arn)
         if self.service.records is not None:
@@ -115,6 +124,64 @@ def trials_stack(scope: Construct, environment: EnvironmentSpec) -> TrialsStack:
     return shared_stack(
         scope, name, TrialsStack, lambda root: TrialsStack(root, environment=environment, any_stack=True)
     )
+
+
+class GuardRailHook(Construct):
+    """The hook with which CloudFormation judges each resource by the environment's guard rails before it makes it.
+
+    It needs no function. Of a resource, functions and parameters are resolved; of a stack as a whole they would not be.
+    Requests of Cloud Control are judged too. The embedded AWS keeps the hook and judges nothing.
+
+    Args:
+        environment: Its guard rails with `enforcement`.
+        role_options: Path and permissions boundary of the role that reads the rules.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        environment: EnvironmentSpec,
+        role_options: RoleOptions = NO_OPTIONS,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        stack, enforcement = Stack.of(self), environment.guard_rails.enforcement
+        with archive_file("guard_rails.guard", guard_rules(environment).encode()) as path:
+            rules = assets.Asset(self, "Rules", path=path)
+        reads = iam.PolicyStatement(
+            actions=["s3:GetObject", "s3:GetObjectVersion"],
+            resources=[rules.bucket.arn_for_objects(rules.s3_object_key)],
+        )
+        lists = iam.PolicyStatement(actions=["s3:ListBucket"], resources=[rules.bucket.bucket_arn])
+        self.role = iam.Role(
+            self,
+            "Role",
+            **role_arguments(role_options),
+            description=f"Reads the guard rails of {environment.name}",
+            assumed_by=iam.ServicePrincipal(
+                "hooks.cloudformation.amazonaws.com",
+                conditions={"StringEquals": {"aws:SourceAccount": stack.account}},
+            ),
+            inline_policies={"Read": iam.PolicyDocument(statements=[reads, lists])},
+        )
+        hook = cloudformation.CfnGuardHook
+        targets = [
+            hook.HookTargetProperty(target_name=kind, action=action, invocation_point="PRE_PROVISION")
+            for kind in JUDGED
+            for action in ("CREATE", "UPDATE")
+        ]
+        self.hook = hook(
+            self,
+            "Resource",
+            alias=f"Seatrial::GuardRails::Of{environment.name.capitalize()}",
+            execution_role=self.role.role_arn,
+            failure_mode="FAIL" if enforcement is not None and enforcement.mode == "fail" else "WARN",
+            hook_status="ENABLED",
+            rule_location=hook.S3LocationProperty(uri=rules.s3_object_url),
+            target_operations=["RESOURCE", "CLOUD_CONTROL"],
+            target_filters=hook.TargetFiltersProperty(targets=targets),
+        )
 
 
 class TrialScheduleGroup(Construct):
@@ -173,12 +240,12 @@ class TrialSchedule(Construct):
         endpoint: ComponentEndpoint,
         environment: str,
         expression: str,
-        window_minutes: int,
+        window_minutes: int | Duration,
         role_path: str | None = None,
         topic_arns: Sequence[str] = (),
     ) -> None:
         super().__init__(scope, construct_id)
-        stack = Stack.of(self)
+        stack, window_minutes = Stack.of(self), in_unit(window_minutes, "minutes")
         called = {
             "EndpointName": endpoint.endpoint_name,
             "InferenceComponentName": endpoint.component_name,

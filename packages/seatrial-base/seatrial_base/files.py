@@ -189,28 +189,37 @@ def write_new(path: Path, text: str) -> None:
         undo.pop_all()
 
 
-def write_together(folder: Path, texts: Mapping[str, str]) -> None:
-    """Write some files of a folder, all or none; what was replaced comes back if a later one fails.
+def write_together(folder: Path, texts: Mapping[str, str | None]) -> None:
+    """Write some files below a folder, all or none; what was replaced comes back if a later one fails.
+
+    Args:
+        texts: By the path below the folder; None removes a file. Folders are made as needed, and stay.
 
     Raises:
         OSError: One can't be written; then none is changed.
     """
     with tempfile.TemporaryDirectory(prefix=".part-", dir=folder) as scratch, ExitStack() as undo:
+        made = {name: Path(scratch, f"{number}") for number, name in enumerate(texts)}
         for name, text in texts.items():
-            Path(scratch, name).write_text(text, encoding="utf-8", newline="\n")
+            if text is not None:
+                made[name].write_text(text, encoding="utf-8", newline="\n")
+                (folder / name).parent.mkdir(parents=True, exist_ok=True)
         for name in texts:
-            _replace(folder / name, Path(scratch), undo)
+            _replace(folder / name, made[name], undo)
         undo.pop_all()
 
 
-def _replace(path: Path, scratch: Path, undo: ExitStack) -> None:
-    earlier = scratch / f"earlier-{path.name}"
+def _replace(path: Path, new: Path, undo: ExitStack) -> None:
+    earlier = new.with_suffix(".earlier")
     if path.exists():
         shutil.copy2(path, earlier)
         undo.callback(earlier.replace, path)
     else:
         undo.callback(path.unlink, missing_ok=True)
-    (scratch / path.name).replace(path)
+    if new.exists():
+        new.replace(path)
+    else:
+        path.unlink()
 
 
 def write_folder(folder: Path, texts: Mapping[str, str]) -> None:

@@ -247,7 +247,14 @@ SIGNALLED = {128 + number: f"ended by {number.name}" for number in (signal.SIGTE
 UNREAD = 141  # 128 + SIGPIPE, likewise
 # With any text in it, an unexpected error is printed with its traceback.
 TRACEBACK_VARIABLE = "SEATRIAL_TRACEBACK"
-EXTRAS = {"aws_cdk": "cdk", "constructs": "cdk", "mcp": "mcp", "seatrial_laptop": "local", "tokenizers": "local"}
+EXTRAS = {
+    "anyio": "mcp",
+    "aws_cdk": "cdk",
+    "constructs": "cdk",
+    "mcp": "mcp",
+    "seatrial_laptop": "local",
+    "tokenizers": "local",
+}
 """The extra of `seatrial` that brings each module which it may lack."""
 
 

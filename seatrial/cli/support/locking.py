@@ -47,12 +47,16 @@ def refuse_format_of_findings(
 def check_freshness(loaded: Sequence[LoadedSpec], output_format: Format, command: str) -> None:
     """List the state of each lock, other than as text with every problem; exit 1 where a plan must be made again."""
     from seatrial.deployment.evidence import with_evidence
+    from seatrial.locks.guard_rails import waiver_findings
     from seatrial.locks.locked_plan import freshness_of
+    from seatrial.operations.review.side import stale_plan
     from seatrial_base.printer import Judgement
 
     now = datetime.now(UTC)
     states = [with_evidence(freshness_of(spec), now=now) for spec in loaded]
-    problems = [problem for state in states for problem in state.problems]
+    waived = [spec for spec in loaded if spec.environment.guard_rails.waivers]
+    waivers = [each for spec in waived for each in waiver_findings(spec, now.date(), stale_plan(spec))]
+    problems = [*(problem for state in states for problem in state.problems), *waivers]
     facts: dict[str, Json] = {
         "locks": [
             {"spec": state.loaded.path.as_posix(), "environment": state.loaded.environment.name, "state": state.state}
@@ -60,8 +64,11 @@ def check_freshness(loaded: Sequence[LoadedSpec], output_format: Format, command
         ]
     }
     judgement = Judgement(command=command, findings=problems, facts=facts)
-    show_judgement(judgement, output_format, {"text": lambda: lines_text(map(_state_line, states))})
-    if any(state.state not in {"fresh", "awaiting promotion"} for state in states):
+    lines = [*map(_state_line, states), *map(str, waivers)]
+    show_judgement(judgement, output_format, {"text": lambda: lines_text(lines)})
+    if any(each.severity == "error" for each in waivers) or any(
+        state.state not in {"fresh", "awaiting promotion"} for state in states
+    ):
         raise typer.Exit(WRONG)
 
 

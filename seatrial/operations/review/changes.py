@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from seatrial.deployment.evidence import age_problem, fingerprint, is_proof_needed
 from seatrial.engines.rendered import rendered_files
 from seatrial.locks.changes import compiled_anew
+from seatrial.locks.guard_rails import waiver_findings
 from seatrial.locks.locked_plan import provenance_lines
 from seatrial.specs.guardrails.checks import loaded_things
 from seatrial.specs.prices import region_document
@@ -32,7 +33,17 @@ if TYPE_CHECKING:
 CONTEXT_LINES = 1
 _LEAST = ("trial.confidence", "trial.requests_per_concurrency", "slo.output_tok_s")
 """The guard rails whose number is the least that is allowed; every other number is the most."""
-_STRICT = {"rollback": 3, "refused": 2, "report": 2, "pinned": 1, "fail": 1, "manual": 1, "true": 1}
+_STRICT = {
+    "rollback": 3,
+    "refused": 2,
+    "report": 2,
+    "fail": 2,
+    "pinned": 1,
+    "warn": 1,
+    "account": 1,
+    "manual": 1,
+    "true": 1,
+}
 """How much a word of a guard rail asks; any other word, or none, asks nothing."""
 PROPERTIES, ENVIRONMENT = "serving.properties", "container.env"
 """The files that hold a container's options; the first of them that there is holds all of them."""
@@ -108,6 +119,10 @@ def _asked(environment: EnvironmentSpec) -> Iterator[tuple[str, str]]:
         "code": rails.code or ("refused" if listed else None),
         "images": [] if rails.images is None and rails.judges_what_is_loaded else rails.images,
         "trial": rails.required_trial.model_dump(mode="json"),
+        "waivers": {
+            f"{each.rail} for {each.endpoint}": each.expires.isoformat()
+            for each in sorted(rails.waivers, key=lambda each: each.expires)
+        },
     }
     yield from flat_fields("", stated)
     yield from flat_fields("promotion", promotion.model_dump(exclude={"source"}))
@@ -116,6 +131,8 @@ def _asked(environment: EnvironmentSpec) -> Iterator[tuple[str, str]]:
 
 
 def _is_looser(name: str, old: object, new: object) -> bool:
+    if name.startswith("waivers."):
+        return isinstance(new, str) and (not isinstance(old, str) or new > old)
     if isinstance(old, list) or isinstance(new, list):
         if name == "required_tags":
             return isinstance(old, list) and not set(old) <= set(new if isinstance(new, list) else ())
@@ -189,6 +206,7 @@ def findings(
     old: EndpointState | None, new: EndpointState | None, now: datetime | None = None
 ) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
     """Return the findings of the new side alone, and those that the old side has too; default: as of this moment."""
+    now = now or datetime.now(UTC)
     # By rule and message, not by place: a line that moves is no new problem.
     before = {(one.rule, one.message) for one in _findings(old)}
     after = tuple(_findings(new))
@@ -196,8 +214,14 @@ def findings(
     plans = [side.plan.model_dump(mode="json") for side in (old, new) if side is not None and side.plan is not None]
     # Compiled artifacts of the old plan may be useless for the new one.
     compiled = map(_warning, compiled_anew(*plans)) if len(plans) == len((old, new)) else ()
+    waivers = [
+        () if side is None or side.loaded is None else waiver_findings(side.loaded, now.date(), side.plan)
+        for side in (old, new)
+    ]
+    known += tuple(each for each in waivers[1] if each in waivers[0])
+    after += tuple(each for each in waivers[1] if each not in waivers[0])
     own = (*(finding for finding in after if finding not in known), *compiled)
-    promotion = () if new is None or new.loaded is None else _promotion(old, new, new.loaded, now or datetime.now(UTC))
+    promotion = () if new is None or new.loaded is None else _promotion(old, new, new.loaded, now)
     return (*own, *promotion), known
 
 

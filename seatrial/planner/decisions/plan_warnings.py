@@ -48,7 +48,7 @@ def price_warnings(instance: Instance, loaded: LoadedSpec) -> tuple[str, ...]:
         price = f"The price of {name} is {what} ({where}, {instance.price_date})"
         warnings.append(f"{price}; its Hosting price is not public. {_REFRESH}")
     if instance.has_other_price:
-        bounds = {"budget": loaded.endpoint.budget, "guard_rails": loaded.environment.guard_rails}
+        bounds = {"budget": loaded.endpoint.budget, "guard_rails": loaded.rails}
         named = [f"{part}.{name}" for part, each in bounds.items() for name in _MONEY if getattr(each, name, None)]
         if named:
             kept = f"SEA164: Whether {', '.join(named)} is kept in {region} is not known"

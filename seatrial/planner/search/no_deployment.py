@@ -53,7 +53,7 @@ def no_deployment(loaded: LoadedSpec, demand: Demand, rejections: Sequence[Rejec
 
     Where a guard rail narrows the instance types, each hint says so.
     """
-    types = loaded.environment.guard_rails.instance_types
+    types = loaded.rails.instance_types
     error = _furthest(loaded, demand, rejections)
     if not loaded.has_spec:
         assumed = f"max_copies {demand.endpoint.scaling.max_copies} is assumed"

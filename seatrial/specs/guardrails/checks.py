@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from seatrial.specs.endpoint import Percentiles
 from seatrial.specs.guardrails.fleets import fleets_of, least_size
-from seatrial.specs.guardrails.limits import GuardRails
+from seatrial.specs.product import PRODUCT_ENDPOINT
 from seatrial_base.catalog import images, jumpstart
 from seatrial_base.catalog.engine_options import LOADING_OPTIONS, bare_name, every_known_name
 from seatrial_base.catalog.engine_versions import EngineName
@@ -32,7 +32,9 @@ if TYPE_CHECKING:
     from seatrial.specs.endpoint import EndpointSpec, ModelSpec
     from seatrial.specs.environment import EnvironmentSpec
     from seatrial.specs.guardrails.fleets import InstanceFleet
+    from seatrial.specs.guardrails.limits import GuardRails
     from seatrial.specs.hosting import HostingSpec
+    from seatrial.specs.load import LoadedSpec
     from seatrial.specs.yaml_source import Document, FieldPath
     from seatrial_lint.engines.engine_options import OptionValue
 
@@ -235,6 +237,11 @@ def set_by(environment: EnvironmentSpec, place: Document, rail: str) -> str:
     return f"set{who} in {place.where(('guard_rails', *rail.split('.')))}"
 
 
+def waiver_name(endpoint: EndpointSpec, document: Document) -> str:
+    """Return the name that waivers have for an endpoint: its own, or that of the product which it is a size of."""
+    return Path(document.path).stem if endpoint.name.startswith(f"{PRODUCT_ENDPOINT}-") else endpoint.name
+
+
 def guard_rail_problems(
     endpoint: EndpointSpec, environment: EnvironmentSpec, document: Document, place: Document
 ) -> Iterator[Finding]:
@@ -257,14 +264,12 @@ def guard_rail_problems(
                 yield document.problem(("hosting", "capacity_reservation_arn"), "SEA146", message, hint)
 
 
-def template_rail_problems(
-    endpoint: EndpointSpec, environment: EnvironmentSpec, place: Document, options: Mapping[str, str], template: str
-) -> Iterator[Finding]:
+def template_rail_problems(loaded: LoadedSpec, options: Mapping[str, str], template: str) -> Iterator[Finding]:
     """Yield every option that a serving template of the repository adds and that loads what a rail does not allow.
 
     `options`: what the template writes otherwise than Seatrial's own: values by key or variable.
     """
-    rails = environment.guard_rails
+    endpoint, environment, place, rails = loaded.endpoint, loaded.environment, loaded.place, loaded.rails
     rail = next((name for name in ("models", "licences") if getattr(rails, name) is not None), None)
     for name, value in options.items():
         bare = bare_name(name)
@@ -349,7 +354,7 @@ class _Rails:
     ) -> None:
         self._endpoint, self._environment = endpoint, environment
         self._document, self._place = document, place
-        self._rails = environment.guard_rails
+        self._rails = environment.guard_rails.for_endpoint(waiver_name(endpoint, document))
 
     def _problem(self, path: FieldPath, rail: str, message: str, hint: str) -> Finding:
         text = f"{message} ({set_by(self._environment, self._place, rail)})" if rail else message
@@ -467,32 +472,19 @@ class _Rails:
         Without the rail `images`, those of the environment's own account are allowed where no rail asks what runs in
         them. A model package brings an image that only AWS knows: the package itself must be an allowed model then.
         """
-        rails, environment = self._rails, self._environment
-        allowed, package = rails.images or (), self._endpoint.model.model_package_arn
-        if rails == GuardRails():
+        rails, environment, package = self._rails, self._environment, self._endpoint.model.model_package_arn
+        allowed = allowed_images(rails, environment)
+        if allowed is None:
             return
-        # An image of the own account may hold any engine and model, so it counts only where no rail requests them.
-        own = None if rails.judges_what_is_loaded else environment.account
         for path, uri in named_images(self._endpoint):
             repository = image_repository_uri(uri)
-            if repository in self._published or _matches(uri, allowed) or _matches(repository, allowed):
-                continue
-            if own is not None and uri.startswith(f"{own}.dkr.ecr."):
-                continue
-            message = f"the image {uri} is not allowed in {environment.name}"
-            yield self._problem(path, self._image_rail, message, self._image_hint(repository, own))
+            if not (_matches(uri, allowed) or _matches(repository, allowed)):
+                message = f"the image {uri} is not allowed in {environment.name}"
+                yield self._problem(path, self._image_rail, message, self._image_hint(repository))
         if package is not None and rails.judges_what_is_loaded and rails.models is None:
             message = f"the image of {package} can't be judged in {environment.name}"
             hint = f"let {environment.name} allow the package: its ARN below guard_rails.models in {self._place.path}"
             yield self._problem(("model", "model_package_arn"), self._image_rail, message, hint)
-
-    @cached_property
-    def _published(self) -> frozenset[str]:
-        """The repositories that AWS publishes for the allowed engines in the region."""
-        registry = images.registry(self._environment.region)
-        engines = self._rails.engines or get_args(EngineName)
-        names = (name for engine in engines for name in images.repositories(engine))
-        return frozenset(f"{registry}/{name}" for name in names if registry)
 
     @property
     def _image_rail(self) -> str:
@@ -500,8 +492,9 @@ class _Rails:
         names = ("images", "models", "licences", "engines")
         return next((name for name in names if getattr(self._rails, name) is not None), "")
 
-    def _image_hint(self, repository: str, own: str | None) -> str:
+    def _image_hint(self, repository: str) -> str:
         name = self._environment.name
+        own = None if self._rails.judges_what_is_loaded else self._environment.account
         whose = f"take one of AWS or of the account {own}" if own else "take one that AWS publishes for the engine"
         return f"{whose}, or let {name} allow it: `images: [{repository}]` below guard_rails in {self._place.path}"
 
@@ -615,6 +608,20 @@ class _Rails:
                 if not any(fnmatchcase(value, pattern) for pattern in allowed):
                     message = f"the tag {key} is {value!r}, which is not allowed in {self._environment.name}"
                     yield self._problem(("tags", key), "tag_values", message, f"allowed: {', '.join(allowed)}")
+
+
+def allowed_images(rails: GuardRails, environment: EnvironmentSpec) -> tuple[str, ...] | None:
+    """Return the patterns of allowed images or their repositories; `None` where no guard rail is set.
+
+    They are what AWS publishes for the allowed engines in the region, the rail `images`, and what is in the own account
+    where no rail asks what runs in it: an image there may hold any engine and model.
+    """
+    if not rails.stated:
+        return None
+    registry, engines = images.registry(environment.region), rails.engines or get_args(EngineName)
+    published = (f"{registry}/{name}" for engine in engines for name in images.repositories(engine) if registry)
+    own = None if rails.judges_what_is_loaded else environment.account
+    return (*dict.fromkeys(published), *(rails.images or ()), *([f"{own}.dkr.ecr.*"] if own else []))
 
 
 def _matches(name: str, patterns: Iterable[str]) -> bool:

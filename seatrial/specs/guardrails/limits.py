@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import date
+from fnmatch import fnmatchcase
 from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
@@ -64,6 +66,34 @@ OF_A_ROLLBACK = RequiredTrial(
     updates=("candidate", "in_place"), confidence=0.9, on_inconclusive="fail", requests_per_concurrency=3
 )
 """What a trial must be that shall roll back: another one may pass whatever is deployed."""
+
+
+class Waiver(FrozenModel):
+    """A guard rail that does not hold for some endpoints for some time."""
+
+    rail: OptionName = Field(description="The guard rail, by its name below `guard_rails`.")
+    endpoint: Annotated[str, StringConstraints(pattern=shapes.NAME_PATTERN, max_length=64)] = Field(
+        description="Pattern of the names of endpoints, or of products, in which `*` stands for any text."
+    )
+    reason: Annotated[str, StringConstraints(pattern=shapes.OWNER, max_length=256)] = Field(
+        description="Why, on one line."
+    )
+    approver: Annotated[str, StringConstraints(pattern=shapes.OWNER, max_length=128)] = Field(
+        description="Who answers for it: a person or a team."
+    )
+    expires: date = Field(description='Last day on which it holds, in UTC, in quotes, as `"2027-03-31"`.')
+
+
+class Enforcement(FrozenModel):
+    """The hook of AWS CloudFormation that judges what anybody deploys."""
+
+    mode: Literal["warn", "fail"] = Field(
+        "warn", description="`warn` lets a resource that breaks a guard rail be made and tells it, `fail` stops it."
+    )
+    scope: Literal["environment", "account"] = Field(
+        "environment",
+        description="What is judged: resources with the environment's tag or name, or `account`: all in its region.",
+    )
 
 
 class GuardRails(FrozenModel):
@@ -169,6 +199,33 @@ class GuardRails(FrozenModel):
         "for an endpoint that has the tag.",
         planned=False,
     )
+    enforcement: Enforcement | None = model_field(
+        None,
+        "Judge deployments in the account too, by a Guard hook of AWS CloudFormation in the stack of the environment's "
+        "trials. Default: no hook.",
+        planned=False,
+    )
+    waivers: tuple[Waiver, ...] = model_field(
+        (),
+        "Guard rails that do not hold for some endpoints until a day. Commands refuse an endpoint after it; synthesis "
+        "has no clock, and takes them as they are written.",
+        planned=False,
+    )
+
+    @property
+    def stated(self) -> frozenset[str]:
+        """The guard rails that are set otherwise than by default."""
+        changed = (name for name in GuardRails.model_fields if getattr(self, name) != getattr(_NONE_STATED, name))
+        return frozenset(changed) - NO_RAILS
+
+    def waived(self, endpoint: str) -> tuple[Waiver, ...]:
+        """Return the waivers of an endpoint, whatever the day."""
+        return tuple(each for each in self.waivers if fnmatchcase(endpoint, each.endpoint))
+
+    def for_endpoint(self, endpoint: str) -> GuardRails:
+        """Return the guard rails that hold for an endpoint: those that are waived have their loosest values."""
+        rails = {each.rail for each in self.waived(endpoint)} & GuardRails.model_fields.keys()
+        return self.model_copy(update={name: LOOSEST.get(name, getattr(_NONE_STATED, name)) for name in rails})
 
     @property
     def required_trial(self) -> RequiredTrial:
@@ -181,3 +238,10 @@ class GuardRails(FrozenModel):
     def judges_what_is_loaded(self) -> bool:
         """Whether something must be known of what containers run and load, so that an unknown image is refused."""
         return any(rail is not None for rail in (self.models, self.licences, self.engines, self.images))
+
+
+_NONE_STATED = GuardRails()
+NO_RAILS = frozenset({"enforcement", "waivers"})
+"""The fields that say how guard rails hold, and are none."""
+LOOSEST = {"ssm_access": "allowed", "code": "allowed", "images": ("*",)}
+"""What lets everything pass where a guard rail refuses by default."""

@@ -181,6 +181,7 @@ LOCK_EDITS: dict[str, tuple[Edit, str]] = {
     "memory": (lambda lock: lock["plan"]["memory_min_mb"].update(value=9999), "SEA582"),
     "gate": (lambda lock: lock["plan"]["gate_concurrency_per_copy"].update(value=2), "SEA414"),
     "load": (lambda lock: lock["plan"]["gate_concurrency_per_copy"].update(value=64), "SEA475"),
+    "target": (lambda lock: lock["plan"]["target_concurrency_per_copy"].update(value=64.0), "SEA475"),
     "time": (lambda lock: lock["plan"]["promoted"].update(promoted_at="2026-01-01T00:00:00+00:00"), "SEA474"),
     "age": (lambda lock: lock["plan"]["promoted"].update(promoted_at="2027-02-01T00:00:00+00:00"), "SEA474"),
     "endless": (lambda lock: lock["plan"]["promoted"].update(promoted_at="0001-01-01T00:00:00+14:00"), "SEA474"),

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from seatrial.deployment.evidence import with_evidence
 from seatrial.documents.plan import tried_fields
 from seatrial.locks.lock_file import locked_document, read_lock, write_lock
-from seatrial.locks.locked_plan import read_locked_plan
+from seatrial.locks.locked_plan import freshness_of, read_locked_plan
 from seatrial.operations import promotion
-from seatrial.operations.promotion import TrialEvidence, check_order, promote_plan, source_of
+from seatrial.operations.promotion import TrialEvidence, check_order, source_of
 from seatrial.planner.planner import make_plan
 from seatrial.specs.environment import EMBEDDED_ACCOUNT, EnvironmentSpec
 from seatrial.specs.spec_files import lock_path
@@ -308,13 +309,27 @@ def test_an_option_that_is_absent_where_it_goes_is_another_container(staged: Sta
 
 
 def test_simulated_hardware_is_accepted_only_when_asked_for_and_recorded(staged: Staged) -> None:
+    staged.write(prod={"promotion": {"source": "staging"}})
     evidence = evidence_of(staged.result(staged.lock(), engine_note="local-cpu-random-llama"))
     assert list(staged.refused(evidence)) == ["SEA477"]
-    with pytest.raises(SpecError, match="SEA477"):
-        promote_plan(staged.load("staging"), staged.load("prod"), evidence, now=NOW)
     promoted = staged.promote(evidence, accept_simulated=True).plan.promoted
     assert promoted is not None
     assert promoted.engine_note == "local-cpu-random-llama"
+
+
+def test_where_a_proof_is_needed_only_the_environment_accepts_simulated_hardware(staged: Staged) -> None:
+    """A lock is written by whoever has the option; the file of the environment has owners."""
+    evidence = evidence_of(staged.result(staged.lock(), engine_note="local-cpu-random-llama"))
+    with pytest.raises(SpecError, match=r"SEA477.*\n.*promotion.accept_simulated: true in prod"):
+        staged.promote(evidence, accept_simulated=True)
+    staged.write(prod={"promotion": {**REQUIRED, "accept_simulated": True}})
+    lock = staged.promote(evidence)
+    write_lock(lock.plan, lock.loaded.path, lock.evidence)
+    state = with_evidence(freshness_of(staged.load("prod")), now=NOW)
+    assert (state.state, state.problems) == ("fresh", ())
+    staged.write()
+    state = with_evidence(freshness_of(staged.load("prod")), now=NOW)
+    assert (state.state, [each.rule for each in state.problems]) == ("unproven", ["SEA477"])
 
 
 def test_the_embedded_aws_takes_simulated_hardware(staged: Staged) -> None:

@@ -117,6 +117,11 @@ def test_files_written_together_are_all_changed_or_none(tmp_path: Path) -> None:
     assert ((tmp_path / "a").read_text(), names(tmp_path)) == ("old", ["a", "b"])
     write_together(tmp_path, {"a": "new", "c": "new"})
     assert ((tmp_path / "a").read_text(), names(tmp_path)) == ("new", ["a", "b", "c"])
+    with pytest.raises(OSError, match="b"):
+        write_together(tmp_path, {"c": None, "d/c": "new", "b": "new"})
+    assert ((tmp_path / "c").read_text(), names(tmp_path / "d")) == ("new", [])
+    write_together(tmp_path, {"c": None, "d/c": "below"})
+    assert ((tmp_path / "d" / "c").read_text(), names(tmp_path)) == ("below", ["a", "b", "d"])
 
 
 def test_a_folder_that_holds_something_is_left_alone(tmp_path: Path) -> None:

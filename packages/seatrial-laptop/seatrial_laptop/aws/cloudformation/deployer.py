@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 import botocore.session
 from ministack.core import iam_evaluator
+from ministack.core.responses import get_region
 from ministack.services import secretsmanager, ssm
 from ministack.services.cloudformation import changesets, engine, handlers
 
@@ -52,6 +53,8 @@ OPERATIONS: Final = (
     "RollbackStack",
 )
 """What deploys, and takes a role or remembers one."""
+_MAKES: Final = ("CreateStack", "UpdateStack", "CreateChangeSet")
+"""Operations that begin with a template; its policies name the stack's Region, and our handlers know one alone."""
 PROVISIONED: Final = "SC-"
 """How the names of Service Catalog's stacks begin: it assumes the launch role, and calls CloudFormation with it."""
 SESSIONS: Final = (
@@ -97,6 +100,10 @@ def remember_deployers() -> None:
 
 
 def _with_role(name: str, theirs: Callable[[Parameters], Response], params: Parameters) -> Response:
+    region = get_region()
+    if region != REGION and name in _MAKES:
+        message = f"the embedded AWS is in {REGION} alone, not in {region}: give each environment of the embedded AWS: "
+        return validation_error(f"{message}region: {REGION}")
     # A request names the stack, its ID, or a change set.
     change_set = _change_set(params)
     named = parameter(params, "StackName") or (str(change_set["StackName"]) if change_set else "")

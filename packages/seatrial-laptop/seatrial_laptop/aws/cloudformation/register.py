@@ -32,11 +32,13 @@ from seatrial_laptop.aws.cloudformation.resource_types import (
     BUCKET,
     BUDGET,
     CHANNELS,
+    HOOK,
     ROLE,
     autoscaling_types,
     bucket_type,
     budget_type,
     channel_type,
+    hook_type,
     role_type,
     sagemaker_types,
     service_catalog_types,
@@ -45,6 +47,7 @@ from seatrial_laptop.aws.cloudformation.stacks_in_progress import (
     delete_what_is_still_created,
     end_waits_on_cancel,
     list_resources_in_progress,
+    name_change_sets,
 )
 from seatrial_laptop.aws.control_plane.records import Kind
 from seatrial_laptop.aws.json_document import child, text_member
@@ -84,6 +87,7 @@ def register_types(cloud: Cloud, scaling: Scaling, catalog: Catalog) -> None:
     types[BUCKET] = bucket_type(types[BUCKET])
     types[BUDGET] = budget_type()
     types.update(dict.fromkeys(CHANNELS, channel_type()))
+    types[HOOK] = hook_type()
     types[ROLE] = role_type(types[ROLE])
     guard_resources(cloud)
     replace_by_schema()
@@ -92,6 +96,7 @@ def register_types(cloud: Cloud, scaling: Scaling, catalog: Catalog) -> None:
     end_waits_on_cancel(cloud.clock.aws_date_s)
     delete_what_is_still_created()
     list_resources_in_progress()
+    name_change_sets()
     tagging._COLLECTORS["sagemaker"] = cloud.store.tagged  # noqa: SLF001 (the contract)
 
     @wrapper("_evaluate_conditions", engine, stacks, changesets, handlers, provisioners)

@@ -10,6 +10,7 @@
 - AWS Chatbot's channels: they are recorded, and reach nobody.
 - S3's Bucket with tags, rules, encryption, and no deletion of a full one, IAM's Role with its permissions boundary, and
   the Budget.
+- CloudFormation's GuardHook, whose physical ID is its ARN.
 """
 
 from __future__ import annotations
@@ -77,6 +78,7 @@ CONSTRAINTS: Final = {
 
 BUDGET: Final = "AWS::Budgets::Budget"
 BUDGETS: Final = "budgets"
+HOOK: Final = "AWS::CloudFormation::GuardHook"
 LONGEST_BUDGET_NAME: Final = 100
 """Characters of a budget's name (AWS Budgets API reference, Budget)."""
 
@@ -569,6 +571,20 @@ def budget_type() -> Handlers:
         return _create_budget("", {**new, "Budget": {**child(new, "Budget"), "BudgetName": physical_id}}, stack)
 
     return {"create": _create_budget, "update": update, "delete": _delete_budget}
+
+
+def hook_type() -> Handlers:
+    """Return MiniStack's table of a Guard hook, which is kept and judges nothing here."""
+
+    def create(_logical_id: str, properties: Document, _stack: str) -> Created:
+        name = text_member(properties, "Alias").replace("::", "-")
+        arn = f"arn:aws:cloudformation:{REGION}:{own_account()}:type/hook/{name}"
+        return arn, {"HookArn": arn}
+
+    def update(_physical_id: str, _old: Document, new: Document, stack: str) -> Created:
+        return create("", new, stack)
+
+    return {"create": create, "update": update, "delete": lambda _physical_id, _properties: None}
 
 
 def _create_budget(logical_id: str, properties: Document, stack: str) -> Created:

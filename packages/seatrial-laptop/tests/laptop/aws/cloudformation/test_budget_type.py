@@ -1,4 +1,4 @@
-"""A stack with a dashboard and a budget, from creation over an update to deletion."""
+"""A stack with a dashboard and a budget, and one with a hook, from creation over an update to deletion."""
 
 from __future__ import annotations
 
@@ -64,3 +64,30 @@ def test_another_address_makes_another_budget_where_the_template_names_none(lapt
         assert (after == before) is bool(name)
         client.delete_stack(StackName=f"{stack}{len(name)}")
         laptop.stack_settled(f"{stack}{len(name)}")
+
+
+def test_a_guard_hook_is_kept_with_its_stack_and_judges_nothing(laptop: Laptop) -> None:
+    stack, alias = laptop.name("hooked"), "Seatrial::GuardRails::OfDev"
+    for mode, ended in (("WARN", "CREATE_COMPLETE"), ("FAIL", "UPDATE_COMPLETE")):
+        properties = {
+            "Alias": alias,
+            "ExecutionRole": f"arn:aws:iam::{laptop.local.account}:role/reads-rules",
+            "FailureMode": mode,
+            "HookStatus": "ENABLED",
+            "RuleLocation": {"Uri": "s3://rules/nothing-is-allowed.guard"},
+            "TargetOperations": ["RESOURCE"],
+        }
+        hook = {"Type": "AWS::CloudFormation::GuardHook", "Properties": properties}
+        budget = json.loads(template(100))["Resources"]["Budget"]
+        body = json.dumps(
+            {"Resources": {"Hook": hook, "Budget": budget}, "Outputs": {"Hook": {"Value": {"Ref": "Hook"}}}}
+        )
+        change = laptop.cloudformation.create_stack if mode == "WARN" else laptop.cloudformation.update_stack
+        change(StackName=stack, TemplateBody=body)
+        assert laptop.stack_settled(stack) == ended
+    (made,) = laptop.cloudformation.describe_stacks(StackName=stack)["Stacks"]
+    assert [each["OutputValue"].rpartition(":type/")[2] for each in made["Outputs"]] == [
+        "hook/Seatrial-GuardRails-OfDev"
+    ]
+    laptop.cloudformation.delete_stack(StackName=stack)
+    assert laptop.stack_settled(stack) == "DELETE_COMPLETE"

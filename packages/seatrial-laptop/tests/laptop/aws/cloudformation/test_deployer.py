@@ -121,6 +121,17 @@ def test_a_role_that_does_not_trust_cloudformation_deploys_nothing(laptop: Lapto
         )
 
 
+def test_a_stack_of_another_region_is_refused_before_any_right_is_missing(laptop: Laptop) -> None:
+    """Its policies name that Region, the handlers' ARNs us-east-1: IAM would deny what the template allows."""
+    elsewhere, name = boto3.client("cloudformation", region_name="eu-west-1"), laptop.name("elsewhere")
+    changes = {"StackName": name, "ChangeSetName": "c", "ChangeSetType": "CREATE", "TemplateBody": template("/h/r")}
+    with pytest.raises(ClientError, match="the embedded AWS is in us-east-1 alone, not in eu-west-1"):
+        elsewhere.create_change_set(**changes)
+    with pytest.raises(ClientError, match="give each environment of the embedded AWS: region: us-east-1"):
+        elsewhere.create_stack(StackName=name, TemplateBody=template("/h/r"))
+    elsewhere.delete_stack(StackName=name)
+
+
 def test_a_secret_is_read_with_the_rights_of_the_role(laptop: Laptop) -> None:
     secrets, kms = boto3.client("secretsmanager"), boto3.client("kms")
     key, stack = kms.create_key()["KeyMetadata"]["Arn"], laptop.name("deployed")
@@ -193,3 +204,13 @@ def test_late_tags_let_a_launch_succeed_and_its_rollback_be_repeated(
         stacks.append(str(client.describe_stacks(StackName=stack)["Stacks"][0]["StackId"]))
     control(tags_late_s=0.0)
     assert [ended(laptop, stack, client.delete_stack) for stack in stacks] == ["DELETE_COMPLETE"] * 2
+
+
+def test_a_stack_names_the_change_set_that_it_was_made_with(laptop: Laptop) -> None:
+    stack, client = laptop.name("named"), laptop.cloudformation
+    body = template(f"/named/{stack}")
+    made = client.create_change_set(StackName=stack, ChangeSetName="run-7", ChangeSetType="CREATE", TemplateBody=body)
+    client.get_waiter("change_set_create_complete").wait(ChangeSetName=made["Id"], WaiterConfig={"Delay": 0.05})
+    assert "ChangeSetId" not in client.describe_stacks(StackName=stack)["Stacks"][0]
+    assert ended(laptop, stack, client.execute_change_set, ChangeSetName=made["Id"]) == "CREATE_COMPLETE"
+    assert client.describe_stacks(StackName=stack)["Stacks"][0]["ChangeSetId"] == made["Id"]
