@@ -110,7 +110,7 @@ def in_unit(value: float | Duration | Size | None, unit: Unit, *, is_whole: bool
     if not isinstance(value, (Duration, Size)):
         return value
     try:
-        made = _size(value, unit) if isinstance(value, Size) else _time(value, unit)
+        made = _measured(value, unit)
     except RuntimeError as error:  # the CDK does not convert a token
         hint = f"give the number of {unit}, or make it of one"
         raise SpecError.of(RULE, f"a time or size that is a token has another unit than {unit}", hint=hint) from error
@@ -123,19 +123,14 @@ def in_unit(value: float | Duration | Size | None, unit: Unit, *, is_whole: bool
     return made if made % 1 else int(made)
 
 
-def _time(value: Duration, unit: Unit) -> float | None:
-    read = {
-        "ms": value.to_milliseconds,
-        "s": value.to_seconds,
-        "minutes": value.to_minutes,
-        "days": value.to_days,
-    }.get(unit)
-    return None if read is None else read(integral=False)
-
-
-def _size(value: Size, unit: Unit) -> float | None:
-    read = {"mb": value.to_mebibytes, "gb": value.to_gibibytes}.get(unit)
-    return None if read is None else read(rounding=SizeRoundingBehavior.NONE)
+def _measured(value: Duration | Size, unit: Unit) -> float | None:
+    """Return a time or size in a unit, in parts of it too; `None` where the unit is of the other kind."""
+    if isinstance(value, Size):
+        sizes = {"mb": value.to_mebibytes, "gb": value.to_gibibytes}
+        return sizes[unit](rounding=SizeRoundingBehavior.NONE) if unit in sizes else None
+    to_s = value.to_seconds
+    times = {"ms": value.to_milliseconds, "s": to_s, "minutes": value.to_minutes, "days": value.to_days}
+    return times[unit](integral=False) if unit in times else None
 
 
 def check_values(scope: Construct, props: Mapping[str, object | None]) -> None:

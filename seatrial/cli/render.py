@@ -139,23 +139,11 @@ def export_command(
         typer.Option("--format", help="A template for CloudFormation, or a Terraform module around it."),
     ],
     output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="DIR",
-            help="Folder to write; default: one of the stack's name.",
-            show_default=False,
-        ),
+        Path | None, typer.Option("--output", "-o", metavar="DIR", help="Folder to write; default: the stack's name.")
     ] = None,
     bucket: Annotated[
         str | None,
-        typer.Option(
-            "--bucket",
-            metavar="BUCKET",
-            help="Bucket of what the template reads, as `TemplatesBucket` of the products; default: a parameter.",
-            show_default=False,
-        ),
+        typer.Option(metavar="BUCKET", help="Default of the template's bucket, as `TemplatesBucket` of the products."),
     ] = None,
     *,
     environments: EnvironmentsFolder = None,

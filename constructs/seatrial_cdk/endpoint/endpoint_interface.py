@@ -6,17 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import jsii
-from aws_cdk import (
-    Aspects,
-    CfnResource,
-    Duration,
-    Environment,
-    IAspect,
-    Names,
-    RemovalPolicy,
-    Stack,
-    Tags,
-)
+from aws_cdk import Aspects, CfnResource, Duration, Environment, IAspect, Names, RemovalPolicy, Stack, Tags
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sagemaker as sagemaker
@@ -40,13 +30,8 @@ if TYPE_CHECKING:
     from seatrial_cdk.endpoint.execution_role import RoleOptions
     from seatrial_cdk.endpoint.variant_instances import VariantInstances
 
-SERVING_TYPES = (
-    "AWS::ApplicationAutoScaling::",
-    "AWS::EC2::SecurityGroup",
-    "AWS::IAM::",
-    "AWS::SageMaker::",
-    "AWS::SSM::",
-)
+_SERVING = ("ApplicationAutoScaling::", "EC2::SecurityGroup", "IAM::", "SageMaker::", "SSM::")
+SERVING_TYPES = tuple(f"AWS::{each}" for each in _SERVING)
 """Beginnings of the resource types that an endpoint needs in order to serve."""
 BEARER_ACTION = "sagemaker:CallWithBearerToken"
 DESCRIBE_ACTIONS = ("sagemaker:DescribeEndpoint", "sagemaker:DescribeInferenceComponent")
