@@ -161,7 +161,7 @@ def _vended_endpoints(
         )
         steps = (
             partial(_with_trial, clients=clients, stack_name=tags.get(STACK_TAG, name)),
-            partial(_with_instances, place.region, clients.endpoints),
+            partial(_with_instances, place=place, service=clients.endpoints),
         )
         for step in steps:
             try:
@@ -190,7 +190,7 @@ def _with_trial(endpoint: TeamEndpoint, *, clients: DriftClients, stack_name: st
     )
 
 
-def _with_instances(region: str, service: SageMakerClient, endpoint: TeamEndpoint) -> TeamEndpoint:
+def _with_instances(endpoint: TeamEndpoint, *, place: EnvironmentSpec, service: SageMakerClient) -> TeamEndpoint:
     """Return an endpoint that has no price with the list price of its own instances, where each of them has one.
 
     Raises:
@@ -203,7 +203,7 @@ def _with_instances(region: str, service: SageMakerClient, endpoint: TeamEndpoin
         live = service.describe_endpoint(EndpointName=endpoint.endpoint)
         config = service.describe_endpoint_config(EndpointConfigName=live["EndpointConfigName"])
     running = {text_at(row, "VariantName"): row for row in rows(live, "ProductionVariants")}
-    prices, elsewhere = [], None
+    prices, elsewhere, here = [], None, place.region
     for wanted in rows(config, "ProductionVariants"):
         now = running.get(text_at(wanted, "VariantName"), {})
         least = count(mapping(wanted, "ManagedInstanceScaling"), "MinInstanceCount")
@@ -212,7 +212,7 @@ def _with_instances(region: str, service: SageMakerClient, endpoint: TeamEndpoin
         if known is None or known.usd_per_hour is None:
             return endpoint
         prices.append(known.usd_per_hour * instances)
-        elsewhere = known.price_region if replace(known, region=region).has_other_price else elsewhere
+        elsewhere = known.price_region if replace(known, region=here).has_other_price else elsewhere
     return replace(endpoint, usd_per_hour=math.fsum(prices), price_region=elsewhere) if prices else endpoint
 
 

@@ -131,12 +131,13 @@ class OnCallTopics(Construct):
                 guardrail_policies=[GUARDRAIL],
             )
             return
+        tenant, team = chat.tenant_id, chat.team_id
         chatbot.CfnMicrosoftTeamsChannelConfiguration(
             self,
             made,
             configuration_name=f"seatrial-{environment}-{made.lower()}",
-            teams_tenant_id=chat.tenant_id,
-            team_id=chat.team_id,
+            teams_tenant_id=tenant,
+            team_id=team,
             teams_channel_id=chat.channel_id,
             sns_topic_arns=topics,
             iam_role_arn=role.role_arn,

@@ -81,8 +81,9 @@ class TrialsStack(ServiceStack):
             audit=environment.audit,
             any_stack=any_stack or environment.vending,
         )
+        results_key = self.service.results.key
         self.alarms = (
-            AlarmTopic(self, "Alarms", environment=environment.name, key=self.service.results.key)
+            AlarmTopic(self, "Alarms", environment=environment.name, key=results_key)
             if environment.alarms.topic_arn is None
             else None
         )
@@ -91,7 +92,7 @@ class TrialsStack(ServiceStack):
                 self,
                 "OnCall",
                 environment=environment,
-                key=self.service.results.key,
+                key=results_key,
                 own=self.alarms,
                 role_options=self._role_options,
             ).topics
