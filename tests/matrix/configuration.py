@@ -125,6 +125,7 @@ class Configuration:
                     "version": version,
                     "environments": ["lab"],
                     "principals": ["arn:aws:iam:::role/team-*"],
+                    "team_principals": {"search": ["arn:aws:iam:::role/search-*"]},
                     "parameters": {"teams": ["search"], "copies": False},
                     "endpoint": others,
                     "sizes": {"small": {"scaling": self.endpoint["scaling"]}},

@@ -62,23 +62,6 @@ def offered(folder: Path) -> Template:
     return [json.loads((assembly / f"seatrial-lab-{name}.template.json").read_text()) for name in names]
 
 
-def test_a_pipeline_deploys_the_products_of_its_environments(folder: Path) -> None:
-    spec = folder / "pipeline.yaml"
-    connection = "arn:aws:codeconnections:us-east-1:123456789012:connection/0f0e0d0c-0000-4000-8000-000000000000"
-    place = 'account: "123456789012"\nregion: us-east-1\n'
-    spec.write_text(f"name: team\n{place}connection_arn: {connection}\nrepository: acme/team\nbranch: main\n")
-    context = {name: folder / name for name in ("endpoints", "environments", "products")}
-    assembly = synthesize(folder / "pipeline", {**context, "pipeline": spec})
-    (pipeline,) = of_type(
-        json.loads((assembly / "team-pipeline.template.json").read_text()), "AWS::CodePipeline::Pipeline"
-    )
-    stages = {stage["Name"]: stage["Actions"] for stage in pipeline["Properties"]["Stages"]}
-    assert [each["Name"] for each in stages["lab"] if each["Name"].endswith("Deploy")] == [
-        "seatrial-lab-trials.Deploy",
-        "seatrial-lab-products.Deploy",
-    ]
-
-
 def test_the_catalog_has_every_resource_type(template: Template, offered: Template) -> None:
     templates = [template, *offered]
     assert unknown_types(each for one in templates for each in one["Resources"].values()) == []
