@@ -228,6 +228,11 @@ def test_wheels_of_a_folder_are_installed_by_their_hashes_alone(tmp_path: Path) 
         ("git", "https://ci:hunter2@git.example.org/a/seatrial.git"),
         ("git", "git@git.example.org:a/seatrial.git"),
         ("index_url", "pypi.example.org/wheels"),
+        ("index_url", f"{SIMPLE}?token=abcdef123456"),
+        ("find_links", f"{SIMPLE}?X-Amz-Signature=abcdef"),
+        ("find_links", f"{SIMPLE}\n--extra-index-url https://other.example.org"),
+        ("find_links", "s3://bucket/wheels"),
+        ("find_links", "my wheels"),
     ],
 )
 def test_an_address_with_a_secret_or_of_no_form_is_refused_and_not_repeated(option: str, address: str) -> None:
