@@ -93,11 +93,14 @@ def test_a_guard_hook_is_kept_with_its_stack_and_judges_nothing(laptop: Laptop) 
     assert laptop.stack_settled(stack) == "DELETE_COMPLETE"
 
 
+OF_TEAMS = "0f0e0d0c-1a2b-4c3d-8e9f-0a1b2c3d4e5f"
+
+
 def test_a_channel_of_a_chat_is_kept_with_its_stack_and_told_nothing(laptop: Laptop) -> None:
     stack, role = laptop.name("chats"), f"arn:aws:iam::{laptop.local.account}:role/reads-alarms"
     chats = {
         "Slack": {"SlackWorkspaceId": "T0123456789", "SlackChannelId": "C0123456789"},
-        "MicrosoftTeams": {"TeamId": "t", "TeamsTenantId": "n", "TeamsChannelId": "c"},
+        "MicrosoftTeams": {"TeamId": OF_TEAMS, "TeamsTenantId": OF_TEAMS, "TeamsChannelId": "19%3aabc%40thread.tacv2"},
     }
     resources = {
         chat: {
