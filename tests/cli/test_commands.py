@@ -364,6 +364,8 @@ def test_a_waived_rail_is_told_and_a_waiver_that_ended_is_refused(seatrial: Seat
     (ended, code), (checked, check_code) = states("2020-01-31")
     assert ("SEA645" in ended, code) == (True, 2)
     assert ("SEA645" in checked, check_code) == (True, 1)
+    deployed = seatrial("deploy", SPECS[2], "-e", "dev", "--yes")  # synthesis has no clock, and takes it
+    assert ("SEA645" in deployed.stderr, deployed.returncode) == (True, 2)
     place.write_text(place.read_text().replace("models: [nobody/*]", "models: ['*']").replace('"*"', "mixtrl"))
     assert "waivers[0].endpoint: SEA646" in seatrial("validate", SPECS[2], "-e", "dev").stderr
 
