@@ -103,7 +103,8 @@ class DeliveryPipeline(Construct):
                 f"export AWS_REGION={environment.region} AWS_DEFAULT_REGION={environment.region}",
                 f"make deploy ENV={name} && ended=0 || ended=$?",
                 # Without its file, what failed is unknown, and no later environment is begun.
-                f"test -f {failed} || ended=unknown; test $ended = 0 || test -s {failed} || make deploy-ended ENV={name}",
+                f"test -f {failed} || ended=unknown",
+                f"test $ended = 0 || test -s {failed} || make deploy-ended ENV={name}",
                 f"test $ended = 0 || test -s {failed}",
                 f"export FAILED=\"failed:$WITHOUT $(tr '\\n' ' ' < {failed})\"",
             ],
