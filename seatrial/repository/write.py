@@ -224,6 +224,7 @@ def repository_files(answers: Answers, folder: Path = Path()) -> dict[str, str]:
         "connection_arn": answers.connection_arn,
         "variables": answers.variables,
         "laptop": laptop_words(answers),
+        "index_words": "" if answers.index_url is None else f"--index-url '{answers.index_url}' ",
         "install_env": "\n        env:" if answers.variables else "",
         "uses": ACTIONS,
         "python": NEWEST_PYTHON,

@@ -199,6 +199,8 @@ def test_seatrial_comes_from_the_address_that_is_given(option: tuple[str, str]) 
         assert own[1].endswith("#subdirectory=packages/seatrial-base")
     # Of an index that replaces PyPI everything comes; a variable of it is a secret of each job that installs.
     assert text["requirements.txt"].startswith(lines[0] if option[0] == "index_url" else "annotated-doc==")
+    by_hand = "pip install --index-url" if option[0] == "index_url" else "pip install --constraint"
+    assert text["README.md"].count(by_hand) == 3
     workflow = text[".github/workflows/pull-request.yml"]
     wanted = 2 if "${TOKEN}" in option[1] else 0
     assert workflow.count("        run: make install\n        env:\n          TOKEN: ${{ secrets.TOKEN }}\n") == wanted
