@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from fnmatch import fnmatchcase
 from itertools import product
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 from pydantic import Field, StringConstraints
 
 from seatrial.specs import shapes
-from seatrial.specs.endpoint import MOST_TAGS, SchemaVersion, Tags, TagValue
+from seatrial.specs.endpoint import MOST_TAGS, SchemaVersion, Tags
 from seatrial.specs.guardrails.limits import NO_RAILS, GuardRails
 from seatrial.specs.hosting import EndpointName
 from seatrial.specs.relations import broken_rules, is_other, is_set, needs
@@ -48,6 +49,8 @@ PolicyArn = Annotated[str, StringConstraints(pattern=shapes.POLICY_ARN)]
 RolePath = Annotated[str, StringConstraints(pattern=shapes.ROLE_PATH, max_length=512)]
 TopicArn = Annotated[str, StringConstraints(pattern=shapes.SNS_TOPIC_ARN)]
 SecretName = Annotated[str, StringConstraints(pattern=shapes.SECRET_NAME)]
+Team = Annotated[str, StringConstraints(pattern=shapes.TAG_TEXT, min_length=1, max_length=256)]
+Uuid = Annotated[str, StringConstraints(pattern=shapes.UUID, to_lower=True)]
 
 
 PricesFile = Annotated[str, StringConstraints(pattern=r"^[^/\\\x00].*\.ya?ml$", max_length=512)]
@@ -77,8 +80,8 @@ class SlackChannel(FrozenModel):
 class MicrosoftTeamsChannel(FrozenModel):
     """A channel of Microsoft Teams, by AWS Chatbot: its console has to know the team first."""
 
-    tenant_id: Annotated[str, StringConstraints(pattern=shapes.UUID)] = Field(description="ID of the tenant.")
-    team_id: Annotated[str, StringConstraints(pattern=shapes.UUID)] = Field(description="ID of the team.")
+    tenant_id: Uuid = Field(description="ID of the tenant.")
+    team_id: Uuid = Field(description="ID of the team.")
     channel_id: Annotated[str, StringConstraints(pattern=shapes.TEAMS_CHANNEL, max_length=256)] = Field(
         description="ID of the channel as its link has it, percent-encoded."
     )
@@ -87,8 +90,13 @@ class MicrosoftTeamsChannel(FrozenModel):
 class Notify(FrozenModel):
     """Whom alarms notify, and how; with neither `teams` nor `endpoints`, of every endpoint."""
 
-    teams: tuple[TagValue, ...] = Field((), description="Of the endpoints with these values of the tag `team`.")
-    endpoints: tuple[EndpointName, ...] = Field((), description="Of the endpoints with these names.")
+    # An empty list would be every endpoint's, which whoever removed its last name did not mean.
+    teams: Annotated[tuple[Team, ...], Field(min_length=1)] = Field(
+        (), description="Of the endpoints with these values of the tag `team`."
+    )
+    endpoints: Annotated[tuple[EndpointName, ...], Field(min_length=1)] = Field(
+        (), description="Of the endpoints with these names."
+    )
     topic_arn: TopicArn | None = Field(None, description="Another SNS topic in the same region.")
     emails: tuple[Email, ...] = Field((), description="E-mail addresses; AWS asks each to confirm.")
     slack: SlackChannel | None = Field(None, description="A channel of Slack.")
@@ -133,7 +141,7 @@ class Observability(FrozenModel):
     budget_emails: Annotated[tuple[Email, ...], Field(max_length=10)] = Field(
         (), description="E-mail addresses that are notified too."
     )
-    team_budgets_usd_per_month: dict[TagValue, Annotated[float, Field(gt=0, le=1e9)]] = Field(
+    team_budgets_usd_per_month: dict[Team, Annotated[float, Field(gt=0, le=1e9)]] = Field(
         {},
         description="Monthly budgets by team, in USD: of what carries `seatrial:environment` and the tag `team`. The "
         "team's topic is told, that of the environment where `alarms.notify` names no such team.",
@@ -306,27 +314,32 @@ Audience: TypeAlias = tuple[Literal["all", "team", "endpoint"], str]
 EVERYONE: Audience = ("all", "")
 MOST_ACTIONS = 5
 """Actions of an alarm in one state (CloudWatch API reference, PutMetricAlarm)."""
-_TOPIC_COLONS = 5  # of arn:aws:sns:REGION:ACCOUNT:NAME
+_ARN_COLONS = 5  # of arn:aws:sns:REGION:ACCOUNT:NAME, at least
 
 
-def _topics(document: Document) -> Iterator[Finding]:
-    """Yield topics of another region: alarms notify topics of their own region only."""
-    region, listed = document.data.get("region"), document.value("alarms", "notify")
+def _elsewhere(document: Document) -> Iterator[Finding]:
+    """Yield topics of another region than the alarms', and secrets of another region or account than the stack's."""
+    region, account = document.data.get("region"), document.data.get("account")
+    listed = document.value("alarms", "notify")
     entries: list[tuple[FieldPath, Yaml]] = [(("alarms",), document.data.get("alarms"))]
     entries += [(("alarms", "notify", i), each) for i, each in enumerate(listed if isinstance(listed, list) else ())]
-    for path, entry in entries:
-        topic = entry.get("topic_arn") if isinstance(entry, dict) else None
-        if not isinstance(topic, str) or topic.count(":") != _TOPIC_COLONS or not isinstance(region, str):
+    for (path, entry), (name, what) in product(entries, (("topic_arn", "topic"), ("https_secret", "secret"))):
+        arn = entry.get(name) if isinstance(entry, dict) else None
+        if not isinstance(arn, str) or arn.count(":") < _ARN_COLONS:
             continue
-        if (there := topic.split(":")[3]) != region:
-            message = f"the topic is in {there}, the environment in {region}"
-            yield document.problem((*path, "topic_arn"), "SEA108", message, f"give a topic in {region}")
+        there = arn.split(":")
+        if isinstance(region, str) and there[3] != region:
+            message = f"the {what} is in {there[3]}, the environment in {region}"
+            yield document.problem((*path, name), "SEA108", message, f"give a {what} in {region}")
+        if what == "secret" and isinstance(account, str) and there[4] != account:
+            message = f"the secret is in account {there[4]}, the environment in {account}"
+            yield document.problem((*path, name), "SEA108", message, f"give a secret in {account}")
 
 
 def audiences(entry: Notify) -> tuple[Audience, ...]:
     """Return whose alarms an entry is of."""
     teams: list[Audience] = [("team", each) for each in entry.teams]
-    return (*teams, *(("endpoint", each) for each in entry.endpoints)) or (EVERYONE,)
+    return (*dict.fromkeys((*teams, *(("endpoint", each) for each in entry.endpoints))),) or (EVERYONE,)
 
 
 def named_audiences(alarms: Alarms) -> tuple[Audience, ...]:
@@ -358,6 +371,14 @@ def channels(entry: Notify) -> dict[FieldPath, object]:
     return emails | {(name,): value for name in single if (value := getattr(entry, name)) is not None}
 
 
+def _addressee(name: FieldPath, channel: object) -> object:
+    """Return whom a channel reaches: an address has no capitals, a secret's ARN six characters behind its name."""
+    if name[0] == "emails":
+        return f"{channel}".casefold()
+    is_arn = name[0] == "https_secret" and f"{channel}".startswith("arn:")
+    return re.sub(r"^.*:|-[A-Za-z0-9]{6}$", "", f"{channel}") if is_arn else channel
+
+
 def _notify(fields: Fields) -> Iterator[Finding]:
     """Yield entries that notify nobody or twice, channels where Chatbot is not, and more topics than an alarm has."""
     document, region = fields.document, str(fields.written("region"))
@@ -365,24 +386,26 @@ def _notify(fields: Fields) -> Iterator[Finding]:
     others: dict[tuple[Audience, object], str] = {(EVERYONE, alarms.topic_arn): "alarms.topic_arn"}
     for index, entry in enumerate(alarms.notify):
         path: FieldPath = ("alarms", "notify", index)
-        given = channels(entry)
-        if not given:
+        reached = channels(entry)
+        if not reached:
             hint = "give emails, slack, microsoft_teams, https_secret or topic_arn"
             yield document.problem(path, "SEA660", "the entry notifies nobody", hint)
-        for name, channel in given.items():
+        for name, channel in reached.items():
             if name[0] in {"slack", "microsoft_teams"} and region.startswith(("cn-", "us-gov-", "us-iso")):
                 hint = "give emails, https_secret or topic_arn"
                 yield document.problem((*path, *name), "SEA661", f"AWS Chatbot is not in {region}", hint)
-            here = document.field((*path, *name))
+            here, addressee = document.field((*path, *name)), _addressee(name, channel)
             for audience in audiences(entry):
-                if (other := others.setdefault((audience, channel), here)) != here:
+                if (other := others.setdefault((audience, addressee), here)) != here:
                     who = " ".join(audience).strip() if audience != EVERYONE else "every endpoint"
                     yield document.problem((*path, *name), "SEA662", f"{other} has it for {who} too", "leave one out")
     named = named_audiences(alarms)
     teams, endpoints = (["", *(name for kind, name in named if kind == wanted)] for wanted in ("team", "endpoint"))
     for team, endpoint in product(teams, endpoints):
         notified = alarm_audiences(alarms, team=team, endpoint=endpoint)
-        if (count := sum(1 + len(given_topics(alarms, each)) for each in notified)) > MOST_ACTIONS:
+        given = {topic for each in notified for topic in given_topics(alarms, each)}
+        # As `on_call_of` does: a topic that two entries give, or that is the environment's, is one action.
+        if (count := len({alarms.topic_arn or EVERYONE, *notified[1:], *given})) > MOST_ACTIONS:
             who = f"an alarm of {endpoint or 'an endpoint'}{f' of team {team}' if team else ''}"
             message = f"{who} would notify {count} topics; CloudWatch takes {MOST_ACTIONS}"
             yield document.problem(("alarms", "notify"), "SEA663", message, "leave out entries with topic_arn")
@@ -545,7 +568,7 @@ RULES: tuple[Rule, ...] = (
     ),
     lambda fields: tag_problems(fields.document),
     lambda fields: _vending_tags(fields.document),
-    lambda fields: _topics(fields.document),
+    lambda fields: _elsewhere(fields.document),
     _notify,
     needs(
         "SEA108",

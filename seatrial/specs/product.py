@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field, JsonValue, StringConstraints
@@ -163,14 +162,33 @@ def _principal_problems(product: ProductSpec, document: Document) -> Iterator[Fi
             hint = f"known: {', '.join(product.parameters.teams)}"
             yield document.problem(("team_principals", team), "SEA666", f"parameters.teams has no {team}", hint)
         for index, principal in enumerate(principals):
-            # A pattern has no account: `arn:aws:iam:::role/NAME*`.
-            plain = re.sub(r":iam::[0-9]*:", ":iam:::", principal)
             for other in product.principals:
-                if other == principal or (":iam:::" in other and fnmatchcase(plain, other)):
-                    message = f"{principal} is one of principals too ({other}), and may launch for every team"
+                if _overlap(principal, other):
+                    message = f"{principal} and {other} of principals share roles, which may launch for every team"
                     yield document.problem(
                         ("team_principals", team, index), "SEA667", message, "take it out of principals"
                     )
+
+
+def _overlap(one: str, other: str) -> bool:
+    """Return whether some principal matches both of two patterns."""
+    if ":iam:::" in one + other:  # a pattern has no account: `arn:aws:iam:::role/NAME*`
+        one, other = (re.sub(r":iam::[0-9]*:", ":iam:::", each) for each in (one, other))
+    # Pairs of places: both patterns match a text as far as there. No recursion: a principal has up to 1000 signs.
+    todo, seen = [(0, 0)], set[tuple[int, int]]()
+    while todo:
+        i, j = pair = todo.pop()
+        if pair in seen:
+            continue
+        seen.add(pair)
+        left, right = one[i : i + 1], other[j : j + 1]
+        if not left and not right:
+            return True
+        if "*" in (left, right):
+            todo += [(i + 1, j)] * len(left) + [(i, j + 1)] * len(right)
+        elif left and right and (left == right or "?" in (left, right)):
+            todo.append((i + 1, j + 1))
+    return False
 
 
 _ANYBODY = re.compile(r".*:(?P<kind>role|user|group)/[*?/]+")

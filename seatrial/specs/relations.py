@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from seatrial.specs.yaml_source import written_path
 from seatrial_base.frozen_model import models_in
@@ -59,14 +59,17 @@ class Fields:
             raise UnknownValueError(path)
         # Without a model as a whole, what has no error of its own counts: a mistake elsewhere hides no relation.
         model, default = self._model, None
+        kind: Any = None
         for depth, part in enumerate(parts, start=1):
             field = model.model_fields[part]
             default = field.get_default(call_default_factory=True)
             if default is None and self.document.value(*parts[:depth]) is None:
                 return None
-            model = next(models_in(field.annotation), model)
+            kind = field.annotation
+            model = next(models_in(kind), model)
         written = self.written(path)
-        return default if written is None else written
+        # As of a whole model: a rule that reads attributes would fail on the mapping that is written.
+        return default if written is None else TypeAdapter(kind).validate_json(json.dumps(written), strict=True)
 
     def problem(self, path: str, rule: str, message: str, hint: str = "") -> Finding:
         """Return a problem placed where the user wrote the field at a dotted path."""

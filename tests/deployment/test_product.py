@@ -140,6 +140,10 @@ SEARCH, EVERYBODY = "arn:aws:iam::123456789012:role/team-search", "arn:aws:iam::
         ([], {"sales": [SEARCH]}, [("SEA666", "team_principals.sales")]),
         ([SEARCH], {"search": [SEARCH]}, [("SEA667", "team_principals.search[0]")]),
         ([EVERYBODY], {"search": [SEARCH]}, [("SEA667", "team_principals.search[0]")]),
+        ([SEARCH], {"search": [EVERYBODY]}, [("SEA667", "team_principals.search[0]")]),
+        (["arn:aws:iam:::role/*-search"], {"search": [EVERYBODY]}, [("SEA667", "team_principals.search[0]")]),
+        (["arn:aws:iam:::role/te?m"], {"search": ["arn:aws:iam:::role/team-*"]}, []),
+        ([SEARCH.replace("1234", "4321")], {"search": [SEARCH]}, []),
         (["arn:aws:iam:::role/platform"], {"search": [SEARCH], "support": ["arn:aws:iam:::role/support"]}, []),
     ],
 )

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 KEY = "arn:aws:kms:us-east-1:111122223333:key/0a1b2c3d-1111-2222-3333-444455556666"
 TOPIC = "arn:aws:sns:us-east-1:111122223333:on-call"
+SECRET = "arn:aws:secretsmanager:us-east-1:111122223333:secret:pd-a1B2c3"
+PRICES = r"^[^/\\\x00].*\.ya?ml$"
+TWICE = ", ".join(f"{{{who}topic_arn: '{TOPIC}{number}'}}" for who in ("", "teams: [a], ") for number in range(3))
 NETWORK = "network: {subnet_ids: [subnet-0a1b2c3d], security_group_ids: [sg-0a1b2c3d]}"
 
 
@@ -70,6 +73,12 @@ def problem(folder: Path, text: str, name: str = "qa") -> str:
             "  hint: give a topic in us-east-1",
         ),
         (
+            "alarms: {notify: [{teams: [cp]}]}\nprices: dev.txt",
+            "qa.yaml:3: alarms.notify[0]: SEA660: the entry notifies nobody\n"
+            "  hint: give emails, slack, microsoft_teams, https_secret or topic_arn\n"
+            f"qa.yaml:4: prices: SEA107: should match pattern '{PRICES}', not 'dev.txt'",
+        ),
+        (
             "alarms: {notify: [{teams: [search]}]}",
             "qa.yaml:3: alarms.notify[0]: SEA660: the entry notifies nobody\n"
             "  hint: give emails, slack, microsoft_teams, https_secret or topic_arn",
@@ -91,6 +100,47 @@ def problem(folder: Path, text: str, name: str = "qa") -> str:
             "  hint: leave one out",
         ),
         (
+            "alarms: {notify: [{emails: [x@y.zz, X@y.zz]}]}",
+            "qa.yaml:3: alarms.notify[0].emails[1]: SEA662: alarms.notify[0].emails[0] has it for every endpoint too\n"
+            "  hint: leave one out",
+        ),
+        (
+            f"alarms: {{notify: [{{https_secret: pd}}, {{https_secret: '{SECRET}'}}]}}",
+            "qa.yaml:3: alarms.notify[1].https_secret: SEA662: alarms.notify[0].https_secret has it for every endpoint "
+            "too\n  hint: leave one out",
+        ),
+        (
+            f"account: '222233334444'\nalarms: {{notify: [{{https_secret: '{SECRET}'}}]}}",
+            "qa.yaml:4: alarms.notify[0].https_secret: SEA108: the secret is in account 111122223333, the environment "
+            "in 222233334444\n  hint: give a secret in 222233334444",
+        ),
+        (
+            f"alarms: {{notify: [{{https_secret: '{SECRET.replace('us-east-1', 'eu-west-1')}'}}]}}",
+            "qa.yaml:3: alarms.notify[0].https_secret: SEA108: the secret is in eu-west-1, the environment in "
+            "us-east-1\n  hint: give a secret in us-east-1",
+        ),
+        *(
+            (
+                f"alarms: {{notify: [{{{kind}: [], emails: [x@y.zz]}}]}}",
+                f"qa.yaml:3: alarms.notify[0].{kind}: SEA107: the list is empty\n"
+                "  hint: give at least one item, or leave the field out",
+            )
+            for kind in ("teams", "endpoints")
+        ),
+        (
+            "alarms: {notify: [{teams: [''], emails: [x@y.zz]}]}",
+            "qa.yaml:3: alarms.notify[0].teams[0]: SEA107: should have at least 1 character, not ''",
+        ),
+        (
+            "observability: {team_budgets_usd_per_month: {'': 5}}",
+            "qa.yaml:3: observability.team_budgets_usd_per_month.: SEA107: should have at least 1 character, not ''",
+        ),
+        (
+            "observability: {team_budgets_usd_per_month: {Ads & Co: 5}}",
+            "qa.yaml:3: observability.team_budgets_usd_per_month.Ads & Co: SEA107: should match pattern "
+            f"'{shapes.TAG_TEXT}', not 'Ads & Co'\n  hint: letters, digits, spaces and _ . : / = + - @",
+        ),
+        (
             "alarms: {notify: ["
             + ", ".join(f"{{endpoints: [chat], topic_arn: '{TOPIC}{number}'}}" for number in range(4))
             + "]}",
@@ -109,7 +159,14 @@ def test_a_wrong_field_gives_one_whole_message(field: str, expected: str, enviro
 
 
 @pytest.mark.parametrize(
-    "field", [NETWORK, f"kms_key_arn: {KEY}", f"alarms: {{topic_arn: '{TOPIC}'}}", "network: {subnet_ids: []}"]
+    "field",
+    [
+        NETWORK,
+        f"kms_key_arn: {KEY}",
+        f"alarms: {{topic_arn: '{TOPIC}'}}",
+        "network: {subnet_ids: []}",
+        f"alarms: {{notify: [{TWICE}]}}",
+    ],
 )
 def test_a_right_field_is_accepted(field: str, environments: Path) -> None:
     (environments / "qa.yaml").write_text(f"name: qa\nregion: us-east-1\n{field}\n")

@@ -33,10 +33,18 @@ ROUTED = {
     "alarms": {
         "runbook_url": "https://wiki.example.com/llm",
         "notify": [
-            {"teams": ["search"], "emails": ["search@example.com"], "https_secret": "pagerduty/search", "slack": SLACK},
+            {
+                "teams": ["search", "search"],
+                "emails": ["search@example.com"],
+                "https_secret": "pagerduty/search",
+                "slack": SLACK,
+            },
             {"teams": ["ads / more"], "microsoft_teams": TEAMS},
             {"endpoints": ["chat"], "topic_arn": OTHER_TOPIC, "slack": SLACK},
             {"emails": ["all@example.com"]},
+            # A channel that two workspaces, or two teams, share has one ID.
+            {"teams": ["search"], "slack": {**SLACK, "workspace_id": "T9"}},
+            {"teams": ["search"], "microsoft_teams": {**TEAMS, "team_id": TEAMS["tenant_id"]}},
         ],
     },
     "observability": {"dashboards": "both", "team_budgets_usd_per_month": {"search": 500, "nobody": 5}},
@@ -187,10 +195,16 @@ def test_topics_are_tagged_and_encrypted_and_what_subscribes_has_no_secret_in_it
 
 def test_a_channel_has_one_configuration_that_reads_alone(routed: Path) -> None:
     trials = template(routed, "seatrial-dev-trials")
-    (slack,) = trials.find_resources("AWS::Chatbot::SlackChannelConfiguration").values()
-    (teams,) = trials.find_resources("AWS::Chatbot::MicrosoftTeamsChannelConfiguration").values()
+    shared, slack = sorted(
+        trials.find_resources("AWS::Chatbot::SlackChannelConfiguration").values(),
+        key=lambda each: len(each["Properties"]["SnsTopicArns"]),
+    )
+    teams = [*trials.find_resources("AWS::Chatbot::MicrosoftTeamsChannelConfiguration").values()]
     assert len(slack["Properties"]["SnsTopicArns"]) == 2, "of the team and of the endpoint"
-    for channel in (slack, teams):
+    assert len({each["Properties"]["ConfigurationName"] for each in (shared, slack, *teams)}) == 4, (
+        "by workspace and team"
+    )
+    for channel in (shared, slack, *teams):
         assert channel["Properties"]["GuardrailPolicies"] == ["arn:aws:iam::aws:policy/CloudWatchReadOnlyAccess"]
     named = {"Properties": {"Description": "Channels of AWS Chatbot of dev"}}
     (role,) = trials.find_resources("AWS::IAM::Role", named).values()

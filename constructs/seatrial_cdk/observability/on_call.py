@@ -117,13 +117,15 @@ class OnCallTopics(Construct):
     def _chat(
         self, environment: str, chat: SlackChannel | MicrosoftTeamsChannel, topics: list[str], role: iam.Role
     ) -> None:
-        # An account has one configuration of a channel, so that all topics of the environment are in it.
-        made = _id("channel", chat.channel_id)
+        # An account has one configuration of a channel, so that all topics of the environment are in it. Workspaces may
+        # share a channel, whose ID is then the same in each.
+        made = _id("channel", *chat.model_dump().values())
+        name = f"seatrial-{environment}-{made.lower()}"
         if isinstance(chat, SlackChannel):
             chatbot.CfnSlackChannelConfiguration(
                 self,
                 made,
-                configuration_name=f"seatrial-{environment}-{chat.channel_id}",
+                configuration_name=name,
                 slack_workspace_id=chat.workspace_id,
                 slack_channel_id=chat.channel_id,
                 sns_topic_arns=topics,
@@ -135,7 +137,7 @@ class OnCallTopics(Construct):
         chatbot.CfnMicrosoftTeamsChannelConfiguration(
             self,
             made,
-            configuration_name=f"seatrial-{environment}-{made.lower()}",
+            configuration_name=name,
             teams_tenant_id=tenant,
             team_id=team,
             teams_channel_id=chat.channel_id,
