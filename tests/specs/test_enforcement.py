@@ -404,3 +404,17 @@ def test_new_and_prolonged_waivers_and_weaker_hooks_are_looser_rails() -> None:
     weaker = [of(enforcement={**hook, "mode": "warn"}), of(enforcement={**hook, "scope": "environment"}), of()]
     assert all(loosened_rails(of(enforcement=hook), each) for each in weaker)
     assert loosened_rails(of(), of(enforcement=hook)) == ()
+    (told,) = loosened_rails(of(), of(waivers=[WAIVER]))
+    assert told.new == '"2027-01-31: a case (approved by ana)"'
+    for field in ("reason", "approver"):
+        assert loosened_rails(of(waivers=[WAIVER]), of(waivers=[{**WAIVER, field: "x"}]))
+    assert loosened_rails(of(waivers=[WAIVER]), of(waivers=[{**WAIVER, "endpoint": "chat"}])) == ()
+    assert loosened_rails(of(models=["a/?"]), of(models=["a/*"]))
+
+
+def test_what_the_hook_takes_of_network_key_and_promotion_is_looser_without_it() -> None:
+    simulated = {"source": "dev", "accept_simulated": True}
+    strict, loose = environment({}, **PLACE, promotion={"source": "dev"}), environment({}, promotion=simulated)
+    fields = {"kms_key_arn", "network.isolated", "network.security_group_ids", "network.subnet_ids"}
+    assert {each.field for each in loosened_rails(strict, loose)} == fields | {"promotion.accept_simulated"}
+    assert loosened_rails(loose, strict) == ()
