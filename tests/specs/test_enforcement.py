@@ -254,8 +254,22 @@ def test_a_waived_endpoint_fails_no_rule_by_its_name_its_stack_or_its_product() 
         tagged = deepcopy(config)
         tagged["Properties"]["Tags"] = [*TAGS, {"Key": "seatrial:product", "Value": product}]
         assert [*broken_rails({"Resources": {"Config": tagged}}, rules)] == broken
+    for tags in (TAGS, []):  # neither beside another endpoint, nor by one that is not of the environment
+        beside = deepcopy(large)
+        beside["Resources"]["Endpoint"]["Properties"]["Tags"] = tags
+        if tags:
+            beside["Resources"]["Other"] = deepcopy(RESOURCES["Endpoint"])
+            beside["Resources"]["Other"]["Properties"]["EndpointName"] = "dev-other"
+        assert [*broken_rails(beside, rules)] == ["instance_types"]
     capture = changed("Config/DataCaptureConfig/DestinationS3Uri", "s3://theirs/")
     assert [*broken_rails(capture, rules)] == ["output_targets"]  # another rail is not waived
+
+
+@by_guard
+def test_a_waiver_of_engines_reaches_the_images() -> None:
+    waiver = {"rail": "engines", "endpoint": "chat", "reason": "a", "approver": "b", "expires": "2026-01-01"}
+    other = changed("Model/PrimaryContainer/Image", "763104351884.dkr.ecr.us-east-1.amazonaws.com/djl-inference:0.36.0")
+    assert broken_rails(other, guard_rules(environment({**RAILS, "waivers": [waiver]}))) == {}
 
 
 def test_every_rail_has_a_rule_or_a_reason_why_no_template_shows_it() -> None:
@@ -279,6 +293,9 @@ def test_a_policy_denies_what_requests_carry_and_allows_nothing() -> None:
             "StringEquals": {"aws:RequestedRegion": "us-east-1", **tag},
         }
         assert len(statements) == 10
+        for name in ("VpcSubnetsOther", "VpcSecurityGroupIdsOther"):
+            assert statements[name]["Action"] == ["sagemaker:CreateModel", "sagemaker:CreateEndpointConfig"]
+        assert "BoolIfExists" in statements["Isolation"]["Condition"]
         for each in statements.values():
             keys = {key for condition in each["Condition"].values() for key in condition}
             for action in each["Action"]:
@@ -302,7 +319,10 @@ def test_the_hook_judges_resources_by_the_rules_with_a_role_that_reads_them_alon
         role = roles[properties["ExecutionRole"]["Fn::GetAtt"][0]]["Properties"]
         (policy,) = role["Policies"]
         rights = [(each["Action"], each["Resource"] == "*") for each in policy["PolicyDocument"]["Statement"]]
-        assert rights == [(["s3:GetObject", "s3:GetObjectVersion"], False), ("s3:ListBucket", False)]
+        reads = [(["s3:GetObject", "s3:GetObjectVersion"], False), ("s3:ListBucket", False)]
+        assert rights == [*reads, ("kms:Decrypt", False)]
+        assert "kms:ViaService" in json.dumps(policy)
+        assert "type/hook/*" in json.dumps(role["AssumeRolePolicyDocument"])
     plain = Template.from_stack(TrialsStack(App(), environment=environment()))
     assert plain.find_resources("AWS::CloudFormation::GuardHook") == {}
 
@@ -394,6 +414,7 @@ def test_an_endpoint_for_which_every_rail_is_waived_breaks_none(write: Write) ->
         ({"approver": ""}, "guard_rails.waivers[0].approver"),
         ({"reason": " "}, "guard_rails.waivers[0].reason"),
         ({"expires": "soon"}, "guard_rails.waivers[0].expires"),
+        ({"expires": "1798675200"}, "guard_rails.waivers[0].expires"),
     ],
     ids=str,
 )

@@ -123,11 +123,11 @@ def _new_waivers(old: Sequence[Waiver], new: Sequence[Waiver]) -> Iterator[Field
             and _has_all(other.endpoint, each.endpoint)
             for other in old
         ):
-            texts = (
-                waiver and json.dumps(f"{waiver.expires}: {waiver.reason} (approved by {waiver.approver})")
+            texts = [
+                json.dumps(f"{waiver.expires}: {waiver.reason} (approved by {waiver.approver})") if waiver else None
                 for waiver in (before.get((each.rail, each.endpoint)), each)
-            )
-            yield FieldChange(f"waivers.{each.rail} for {each.endpoint}", *texts)
+            ]
+            yield FieldChange(f"waivers.{each.rail} for {each.endpoint}", texts[0], texts[1])
 
 
 def _has_all(pattern: str, other: str) -> bool:

@@ -18,8 +18,10 @@ from seatrial_base.tags import ENVIRONMENT_TAG, PRODUCT_TAG
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
+    from datetime import date
 
     from seatrial.specs.environment import EnvironmentSpec
+    from seatrial.specs.guardrails.limits import Waiver
     from seatrial_base.catalog.engine_options import Spelling
 
 _MOST_LISTED = 8
@@ -98,6 +100,8 @@ def guard_rules(environment: EnvironmentSpec) -> str:
         f"# The guard rails of {environment.name} for AWS CloudFormation Guard 3: edit its file, not this one.",
         *(f"# Not in a template: {name}, as {NOT_IN_TEMPLATES[name]}." for name in unenforced(environment)),
         "# What a function of a template returns is judged where a hook has it resolved.",
+        "# Not seen: what archives, images, arguments of commands and files in buckets name; whose variable it is that",
+        "# several containers read, as HF_MODEL_ID; who wrote what lies in an allowed bucket.",
     ]
     lines += [f"let {_VARIABLES[kind]} = {_selection(environment, kind, everything=is_everything)}" for kind in JUDGED]
     for rail, clauses in _CLAUSES.items():
@@ -105,6 +109,14 @@ def guard_rules(environment: EnvironmentSpec) -> str:
         if written:
             lines += ["", *_waivers(environment, rail, written)]
     return "".join(f"{line}\n" for line in lines)
+
+
+def without_ended(environment: EnvironmentSpec, today: date) -> tuple[EnvironmentSpec, tuple[Waiver, ...]]:
+    """Return an environment without the waivers whose last day is over, and those; `today` is in UTC."""
+    rails = environment.guard_rails
+    ended = tuple(each for each in rails.waivers if each.expires < today)
+    rails = rails.model_copy(update={"waivers": tuple(each for each in rails.waivers if each not in ended)})
+    return environment.model_copy(update={"guard_rails": rails}), ended
 
 
 def unenforced(environment: EnvironmentSpec) -> tuple[str, ...]:
@@ -127,23 +139,34 @@ def _selection(environment: EnvironmentSpec, kind: str, *, everything: bool) -> 
 
 
 def _waivers(environment: EnvironmentSpec, rail: str, written: Sequence[str]) -> list[str]:
-    """Return the rule of a guard rail, which a waived endpoint does not fail: by its stack, its name or its product."""
-    waived = [each.endpoint for each in environment.guard_rails.waivers if each.rail == rail]
+    """Return the rule of a guard rail, which a waived endpoint does not fail: by its stack, its name or its product.
+
+    By its name, a template as a whole is waived, as most of its resources don't say whose they are; not beside another
+    endpoint.
+    """
+    # An image may hold any engine and model: what is waived of them is waived of it.
+    rails = {rail, *(("engines", "models", "licences") if rail == "images" else ())}
+    waived = sorted({each.endpoint for each in environment.guard_rails.waivers if each.rail in rails})
     if not waived:
         return [f"rule {rail} {{", *written, "}"]
     named = f"({'|'.join(_pattern(each, '[A-Za-z0-9-]') for each in waived)})"
-    stack, endpoint = f"{rail}_stack", f"{rail}_waived"
+    stack, endpoint, other = f"{rail}_stack", f"{rail}_waived", f"{rail}_other"
     of_product = f"[ Properties.Tags !exists or Properties.Tags[ Key == '{PRODUCT_TAG}' Value == /^{named}$/ ] empty ]"
     judged = "this[ keys == 'HookContext' ][ keys == 'StackId' ]"
     there = rf"[ this == /:stack\/seatrial-{environment.name}-{named}\/.*$/ ]"
-    endpoints = f"Resources.*[ Type == '{_ENDPOINT}' Properties.EndpointName == /^{environment.name}-{named}$/ ]"
-    lines = [f"let {stack} = {judged}", f"let {endpoint} = {endpoints}"]
+    name = f"Properties.EndpointName == /^{environment.name}-{named}$/"
+    unnamed = f"Properties.EndpointName is_struct or {name.replace('==', '!=')}"
+    lines = [
+        f"let {stack} = {judged}",
+        f"let {endpoint} = %{_VARIABLES[_ENDPOINT]}[ {name} ]",
+        f"let {other} = Resources.*[ Type == '{_ENDPOINT}'\n  Properties.EndpointName !exists or {unnamed} ]",
+    ]
     for kind in _TAGGED:
         variable = _VARIABLES[kind]
         lines.append(f"let {rail}_{variable} = %{variable}{of_product}")
         written = [line.replace(f"%{variable} ", f"%{rail}_{variable} ") for line in written]
         written = [line.replace(f"%{variable}.", f"%{rail}_{variable}.") for line in written]
-    return [*lines, f"rule {rail} when %{stack}{there} empty %{endpoint} empty {{", *written, "}"]
+    return [*lines, f"rule {rail} when %{stack}{there} empty %{endpoint} empty or %{other} !empty {{", *written, "}"]
 
 
 def _message(environment: EnvironmentSpec, rail: str, what: str, mend: str) -> str:
@@ -194,12 +217,12 @@ def _max_copies(environment: EnvironmentSpec) -> Iterator[_Clause]:
         text = _message(environment, "max_copies", "too many copies", f"at most {most} of one endpoint")
         yield _Clause(_COMPONENT, ("RuntimeConfig", "CopyCount"), text, _at_most(most))
         yield _Clause(_TARGET, ("MaxCapacity",), text, _at_most(most))
-        for path in (
-            ("InitialInstanceCount",),
-            ("ManagedInstanceScaling", "MaxInstanceCount"),
-            ("ServerlessConfig", "/^(MaxConcurrency|ProvisionedConcurrency)$/"),
-        ):
-            yield _Clause(_CONFIG, (*_VARIANTS, *path), text, _at_most(most))
+        for path, bound in {
+            ("InitialInstanceCount",): most,
+            ("ManagedInstanceScaling", "MaxInstanceCount"): 2 * most,  # an update loads as many copies again
+            ("ServerlessConfig", "/^(MaxConcurrency|ProvisionedConcurrency)$/"): most,
+        }.items():
+            yield _Clause(_CONFIG, (*_VARIANTS, *path), text, _at_most(bound))
 
 
 def _of_containers(message: str, condition: str, *path: str) -> Iterator[_Clause]:
@@ -289,7 +312,7 @@ _COMMIT = "[0-9a-f]{40}"
 
 
 def _no_other(named: str) -> str:
-    """Return that no member of a JSON that names a model has another text, or what can't be judged: a list, an object."""
+    """Return that no member of a JSON that names a model has another text, or a list or an object."""
     member = r"\"(\w*_)?(model|model_id|path|repo|repo_id|tokenizer)\""
     return rf"(?![\s\S]*{member}\s*:\s*(?=\S)(?!\"({named})\"|null|true|false|-?[0-9]))"
 
@@ -525,11 +548,11 @@ def _denials(environment: EnvironmentSpec) -> Iterator[_Denial]:
     if key is not None:
         given = "sagemaker:VolumeKmsKey"
         yield "Key", [config], {"ArnNotEquals": {given: key}, "Null": {given: "false"}}
-    if network.isolated:
-        yield "Isolation", [model], {"Bool": {"sagemaker:NetworkIsolation": "false"}}
+    if network.isolated:  # a request that leaves it out has no key, and no isolation
+        yield "Isolation", [model], {"BoolIfExists": {"sagemaker:NetworkIsolation": "false"}}
     for name, allowed in (("VpcSubnets", network.subnet_ids), ("VpcSecurityGroupIds", network.security_group_ids)):
         if allowed:
-            yield f"{name}Other", [model], {"ForAnyValue:StringNotEquals": {f"sagemaker:{name}": [*allowed]}}
+            yield f"{name}Other", [model, config], {"ForAnyValue:StringNotEquals": {f"sagemaker:{name}": [*allowed]}}
             yield f"{name}Missing", [model], {"Null": {f"sagemaker:{name}": "true"}}
     for index, tag in enumerate(rails.required_tags):
         yield f"Tag{index}", _CREATED, {"Null": {f"aws:RequestTag/{tag}": "true"}}
