@@ -393,6 +393,10 @@ def test_guard_rails_are_printed_for_guard_and_iam_with_what_they_can_not_enforc
         "max_copies",
         "models",
     ]
+    waiver = "{rail: router, endpoint: '*', reason: a, approver: ana, expires: '2020-01-31'}"
+    place.write_text(place.read_text().replace("guard_rails:\n", f"guard_rails:\n  waivers: [{waiver}]\n"))
+    ended = seatrial("guard-rails", "-e", "dev")
+    assert (guard.stdout, True) == (ended.stdout, "waiver of router for * ended on 2020-01-31" in ended.stderr)
     types = ", ".join(f"ml.c{number}.large" for number in range(10, 600))
     place.write_text(place.read_text().replace("ml.g5.12xlarge", types))
     large = seatrial("guard-rails", "-e", "dev", "--format", "iam")
