@@ -72,6 +72,7 @@ REASONS: Mapping[tuple[str, str], str] = {
     (DEPLOY, "sts:AssumeRole"): "The CDK CLI uploads assets and calls CloudFormation as these roles of its bootstrap.",
     (SCHEDULES, "lambda:InvokeFunction"): "EventBridge Scheduler asks the trial service for a trial.",
     (HOOK, "s3:GetObject"): "CloudFormation reads the rules, and nothing else there.",
+    (HOOK, "kms:Decrypt"): "The bucket of the rules may have a key of its own; by way of S3 alone.",
     (HOOK, "s3:ListBucket"): "A Guard hook asks for it (AWS CloudFormation Hooks User Guide, execution role).",
     **{(role, action): reason for role in (DEPLOY, READ) for action, reason in READS.items()},
     (INSTANCES, "logs:CreateLogGroup"): WRITES_LOGS,
