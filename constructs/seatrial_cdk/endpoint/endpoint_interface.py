@@ -12,12 +12,13 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
+from seatrial_base.errors import SpecError
 from seatrial_base.tags import ENVIRONMENT_TAG
 from seatrial_cdk.endpoint.container_network import ContainerNetwork, connections_of, refuse_parts_of_no_vpc
 from seatrial_cdk.endpoint.variant_instances import VARIANT_NAME
 from seatrial_cdk.place import TOKEN_MARKER, StackPlace, stack_environment
 from seatrial_cdk.policy import acknowledge_wildcards
-from seatrial_cdk.value_checks import check_values, in_unit
+from seatrial_cdk.value_checks import RULE, check_values, in_unit
 from seatrial_load.client.connection import openai_path
 
 if TYPE_CHECKING:
@@ -133,7 +134,14 @@ class ILlmEndpoint(Construct):
         return grant.combine(allow_bearers(grantee)) if openai else grant
 
     def grant(self, grantee: iam.IGrantable, *actions: str) -> iam.Grant:
-        """Allow actions on the endpoint and its inference component, of what serves now."""
+        """Allow actions on the endpoint and its inference component, of what serves now.
+
+        Raises:
+            SpecError: SEA439 without actions, which IAM refuses.
+        """
+        if not actions:
+            hint = 'as in grant(role, "sagemaker:UpdateEndpoint")'
+            raise SpecError.of(RULE, "grant has no actions", where=self.node.path, hint=hint)
         arns = [arn for arn in (self.endpoint_arn, self.inference_component_arn) if arn is not None]
         return iam.Grant.add_to_principal(grantee=grantee, actions=[*actions], resource_arns=arns)
 
