@@ -50,6 +50,8 @@ def stack() -> Stack:
         instance_role=imported,
     )
     chat.connections.allow_from(ec2.Peer.ipv4("10.1.0.0/16"), ec2.Port.tcp(8080))
+    client = ec2.SecurityGroup.from_security_group_id(stack, "Client", "sg-client")
+    client.connections.allow_to(chat, ec2.Port.tcp(443))
     chat.apply_removal_policy(RemovalPolicy.RETAIN)
     chat.grant_describe(role)
     CopyScaling(chat, "Scaling", endpoint=chat, limits=ScalingLimits(max_capacity=2), target_concurrency_per_copy=4)
@@ -68,6 +70,7 @@ def test_what_serves_is_kept_and_nothing_else(template: Template) -> None:
         "AWS::ApplicationAutoScaling::ScalableTarget",
         "AWS::ApplicationAutoScaling::ScalingPolicy",
         "AWS::EC2::SecurityGroup",
+        "AWS::EC2::SecurityGroupIngress",
         "AWS::SageMaker::Endpoint",
         "AWS::SageMaker::EndpointConfig",
         "AWS::SageMaker::InferenceComponent",
@@ -80,6 +83,8 @@ def test_what_serves_is_kept_and_nothing_else(template: Template) -> None:
 def test_connections_open_the_security_group_of_the_containers(template: Template) -> None:
     (group,) = template.find_resources("AWS::EC2::SecurityGroup").values()
     assert [rule["CidrIp"] for rule in group["Properties"]["SecurityGroupIngress"]] == ["10.1.0.0/16"]
+    (rule,) = template.find_resources("AWS::EC2::SecurityGroupIngress").values()
+    assert (rule["Properties"]["SourceSecurityGroupId"], rule["Properties"]["FromPort"]) == ("sg-client", 443)
 
 
 def test_a_given_role_gets_the_rights_of_a_new_one(template: Template) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import jsii
 from aws_cdk import Aspects, CfnResource, Duration, Environment, IAspect, Names, RemovalPolicy, Stack, Tags
 from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
@@ -24,7 +25,6 @@ from seatrial_load.client.connection import openai_path
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from aws_cdk import aws_ec2 as ec2
     from aws_cdk import aws_kms as kms
     from constructs import IConstruct
 
@@ -265,6 +265,7 @@ def allow_reading_alias(scope: Construct, grantee: iam.IGrantable, alias_name: s
     return iam.Grant.add_to_principal(grantee=grantee, actions=["ssm:GetParameter"], resource_arns=[alias])
 
 
+@jsii.implements(ec2.IConnectable)
 class DefinedEndpoint(ILlmEndpoint):
     """An endpoint that this app defines: its names, its network, its tag.
 
@@ -316,13 +317,18 @@ class DefinedEndpoint(ILlmEndpoint):
             Tags.of(self).add(ENVIRONMENT_TAG, environment)
         refuse_parts_of_no_vpc(self, vpc, vpc_subnets, security_groups)
 
-    @cached_property
+    @property
+    @jsii.member(jsii_name="connections")  # the CDK's process reads it, as of a security group's `allow_to`
     def connections(self) -> ec2.Connections:
         """What connects to the containers, and they to others, by their security groups; as of Lambda's functions.
 
         Raises:
             SpecError: SEA449 without a VPC.
         """
+        return self._connections
+
+    @cached_property
+    def _connections(self) -> ec2.Connections:
         return connections_of(self, self.network)
 
     def apply_removal_policy(self, policy: RemovalPolicy) -> None:
