@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 from threading import Lock
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from seatrial.account.trials import LiveTrial
     from seatrial.deployment.document import Deployment
     from seatrial.operations.deployment_outcome import Snapshot
+    from seatrial.specs.environment import EnvironmentSpec
 
 
 def deploy_command(
@@ -70,17 +72,17 @@ def deploy_command(
     from seatrial_base.units import hourly_words
 
     end_when_interrupted()
+    more = cdk_options or []
     if Path(endpoint).is_dir():
         places = environments_folder(environments, Path(endpoint) / "spec.yaml")
-        more, names = cdk_options or [], without.split()
-        _deploy_folder(Path(endpoint), environment, places, more, without=names, failures=failures, yes=yes)
+        _deploy_folder(Path(endpoint), environment, places, more, without=without.split(), failures=failures, yes=yes)
         return
     if without or failures:
         raise typer.BadParameter("needs a folder of endpoints", param_hint="'--without' and '--failures'")
     file = endpoint_file(endpoint)
     folder = environments_folder(environments, file)
     deployment = load_deployment(file, folder, environment)
-    more = cdk_options or []
+    _refuse_ended_waivers(file, folder, deployment.environment)
     root, command = deploy_command_of(file, folder, deployment, more)
     # What is read must be of the account that the CDK CLI deploys to.
     if profile := dict(pairwise(" ".join(more).replace("=", " ").split())).get("--profile"):
@@ -122,6 +124,20 @@ def deploy_command(
     outcomes = outcomes_of(before, after, deployment, error if exit_code or not view.says_unchanged else "")
     if code := end(next(outcomes), view.kept):
         raise typer.Exit(code)
+
+
+def _refuse_ended_waivers(file: Path, environments: Path, place: EnvironmentSpec) -> None:
+    """Refuse an endpoint with a waiver that has ended: synthesis, which has no clock, takes it as it is written."""
+    if not place.guard_rails.waivers:
+        return
+    from seatrial.locks.guard_rails import waiver_findings
+    from seatrial.specs.load import load_spec
+    from seatrial_base.errors import SpecError
+
+    loaded = load_spec(file, place.name, environments=environments)
+    findings = waiver_findings(loaded, datetime.now(UTC).date())
+    if ended := [each for each in findings if each.severity == "error"]:
+        raise SpecError(ended)
 
 
 def _deploy_folder(

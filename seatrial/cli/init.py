@@ -141,10 +141,12 @@ def _upgrade(
 ) -> None:
     """Show or write an upgrade; exit 1 where something would change, or a conflict was written."""
     import seatrial
-    from seatrial.repository.upgrade import planned_changes, read_record, write_changes
+    from seatrial.repository.upgrade import check_version, planned_changes, read_record, write_changes
     from seatrial.repository.write import RECORD
 
     record = read_record(folder)
+    if not force:
+        check_version(record, folder)
     # The one address that is given replaces another that is recorded.
     others = addresses if any(addresses.values()) else {}
     changes = planned_changes(folder, record, {**{key: value for key, value in given.items() if value}, **others})
@@ -157,7 +159,7 @@ def _upgrade(
         reason = f": {change.reason}" if change.reason else ""
         typer.echo(f"{(folder / change.path).as_posix()}: {change.outcome}{reason}")
     ended = "upgraded" if write else "would be upgraded"
-    if all(change.outcome == "kept" for change in changes):
+    if all(change.after == change.before for change in changes):
         ended = "nothing to upgrade"
     count = f", {conflicts} with conflicts" if conflicts else ""
     typer.echo(f"{folder.as_posix()}: {ended} ({record.version} to {seatrial.__version__}){count}", err=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -79,6 +80,10 @@ def guard_rails_command(
     from seatrial_base.terminal import show_text
 
     place = load_environment(environments_folder(environments, ENDPOINTS / "spec.yaml"), environment)
+    place, ended = enforcement.without_ended(place, datetime.now(UTC).date())
+    for each in ended:
+        message = f"the waiver of {each.rail} for {each.endpoint} ended on {each.expires} (approved by {each.approver})"
+        typer.echo(f"left out: {message}; a hook has it until the stack is deployed without it", err=True)
     left = {name: enforcement.NOT_IN_TEMPLATES[name] for name in enforcement.unenforced(place)}
     if output_format == "guard":
         show_text(enforcement.guard_rules(place))

@@ -168,5 +168,7 @@ def export_command(
         typer.echo(path.as_posix())
     if export.deployed_first:
         typer.echo(f"note: deploy {', '.join(export.deployed_first)} first", err=True)
+    if export.is_embedded:
+        typer.echo("note: on the embedded AWS: the commands need AWS_ENDPOINT_URL (`seatrial local env`)", err=True)
     for command in export.commands:
         typer.echo(f"$ {command}")

@@ -39,7 +39,7 @@ def validate_command(
     from seatrial.locks.guard_rails import waiver_findings
     from seatrial.operations.preflight import ended_reservations
     from seatrial.planner.resolve import unplannable
-    from seatrial.repository.upgrade import environment_problems
+    from seatrial.repository.upgrade import conflicts, environment_problems
     from seatrial.specs.load import environment_names, load_spec
     from seatrial.specs.router import router_findings
 
@@ -71,7 +71,7 @@ def validate_command(
                     waivers = (*waiver_findings(loaded, now.date()), *_unmatched_waivers(spec, loaded))
                     for ending in (*waivers, *ended_reservations(loaded, now)):
                         (problems if ending.severity == "error" else notes).append(ending)
-        problems += (problem for folder in seen for problem in environment_problems(folder))
+        problems += (each for folder in seen for each in (*environment_problems(folder), *conflicts(folder)))
         warnings |= dict.fromkeys(_orphans(files))
         notes.extend(_unknown_names(files, judged))
         if output_format == "text":

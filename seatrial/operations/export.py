@@ -55,14 +55,17 @@ class Export:
     """What an export writes, and what whoever deploys it has to know.
 
     Attributes:
+        subject: The stack and the format: another export takes another folder.
         deployed_first: The stacks of the environment that it calls by their names.
         files: The content of each file, by its path in the folder.
         commands: They upload what S3 has to have, and deploy.
     """
 
+    subject: str
     deployed_first: tuple[str, ...]
     files: Mapping[str, bytes]
     commands: tuple[str, ...]
+    is_embedded: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,11 +121,18 @@ def export_of(
     with scratch_folder("seatrial-export-") as scratch:
         template = _template(deployment, synthesized_file(source, scratch / "app"), bucket)
     where = folder or Path(deployment.stack_name)
-    commands = _commands(template, where) if kind == "cloudformation" else ("terraform init", "terraform apply")
-    texts = {template.file: template.text, **_filled(template, kind, commands)}
+    chdir = f"terraform -chdir={shlex.quote(where.as_posix())}"
+    commands = _commands(template, where) if kind == "cloudformation" else (f"{chdir} init", f"{chdir} apply")
+    texts = {template.file: template.text, **_filled(template, kind, commands, where)}
     files = {name: text.encode() for name, text in texts.items()}
     files |= {f"{ASSETS}/{key}": content for key, content in template.assets.items()}
-    return where, Export(template.deployed_first, files, commands)
+    return where, Export(
+        f"{deployment.stack_name} for {kind}",
+        template.deployed_first,
+        files,
+        commands,
+        deployment.environment.is_embedded,
+    )
 
 
 def write_export(export: Export, folder: Path) -> tuple[Path, ...]:
@@ -135,7 +145,10 @@ def write_export(export: Export, folder: Path) -> tuple[Path, ...]:
         SpecError: SEA681 with every file that an export would overwrite and did not write, or that was edited since.
         OSError: A file can't be written; texts are then as they were.
     """
-    earlier = _earlier(folder)
+    subject, earlier = _earlier(folder)
+    if subject not in (None, export.subject):
+        message = f"it holds the export of {subject}, not of {export.subject}"
+        raise SpecError([_refused(folder, message, "give another folder with --output")])
     problems = [*_in_the_way(export, folder, earlier)]
     if problems:
         raise SpecError(problems)
@@ -146,39 +159,46 @@ def write_export(export: Export, folder: Path) -> tuple[Path, ...]:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         write_whole(folder / name, export.files[name])
     texts = {name: export.files[name].decode() for name in digests if "/" not in name}
-    write_together(folder, {**texts, MARKER: json.dumps({"files": digests}, indent=1) + "\n"})
+    marker = {"export": export.subject, "files": digests}
+    write_together(folder, {**texts, MARKER: json.dumps(marker, indent=1) + "\n"})
     for name in earlier.keys() - digests.keys():
         (folder / name).unlink(missing_ok=True)
     return tuple(folder / name for name in digests)
 
 
-def _earlier(folder: Path) -> Mapping[str, str]:
-    """Return the digests of what an earlier export wrote into a folder; a marker that says none of it says nothing."""
+def _earlier(folder: Path) -> tuple[str | None, Mapping[str, str]]:
+    """Return what an earlier export was of, with the digests of its files; a marker without them says nothing."""
     try:
-        files = json.loads(read_text(folder / MARKER))["files"]
-        return {str(name): str(digest) for name, digest in files.items()}
+        marker = json.loads(read_text(folder / MARKER))
+        files = {str(name): str(digest) for name, digest in marker["files"].items()}
+        return str(marker["export"]), files
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return MappingProxyType({})
+        return None, MappingProxyType({})
 
 
 def _in_the_way(export: Export, folder: Path, earlier: Mapping[str, str]) -> Iterator[Finding]:
-    if kind_of(folder) not in {None, "folder"}:
+    if kind_of(folder) not in {None, "folder"} or (folder.is_symlink() and not folder.exists()):
         yield _refused(folder, "it is no folder", "give another one with --output")
-    elif not earlier and kind_of(folder) == "folder" and any(folder.iterdir()):
-        yield _refused(folder, "it holds something that no export wrote", "give a new or empty folder with --output")
+        return
     # A marker is a text that anyone may edit: a name in it that leads out of the folder is none of an export's.
-    elif strange := [name for name in earlier if not re.fullmatch(r"(?:assets/(?:\w[\w-]*/)*)?\w[\w.-]*", name)]:
+    if strange := [name for name in earlier if not re.fullmatch(r"(?:assets/(?:\w[\w-]*/)*)?\w[\w.-]*", name)]:
         yield _refused(folder / MARKER, f"no export has the file {strange[0]}", f"remove {MARKER}, or the folder")
-    else:
-        for name in sorted({*earlier, *export.files}):
-            file = folder / name
-            if kind_of(file) is None:
-                continue
-            if name not in earlier:
-                yield _refused(file, "no export wrote it, and this one would overwrite it", "move it out of the folder")
-            elif hashlib.sha256(read_file_bytes(file)).hexdigest() != earlier[name]:
-                hint = "move your edit out of the folder, and remove the file: a module of yours may call this one"
-                yield _refused(file, "it was edited since it was exported", hint)
+        return
+    there = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if kind_of(path) != "folder"}
+    # An export that was interrupted left no marker, and nothing but what it would write again.
+    if not earlier and (others := sorted(there - export.files.keys() - {MARKER})):
+        message = f"it holds {others[0]}, which no export wrote"
+        yield _refused(folder, message, "give a new or empty folder with --output")
+        return
+    for name in sorted(there & {*earlier, *export.files}):
+        content = read_file_bytes(folder / name)
+        if content == export.files.get(name):
+            continue
+        if name not in earlier:
+            yield _refused(folder / name, "no export wrote it, and this one would overwrite it", "move it away")
+        elif hashlib.sha256(content).hexdigest() != earlier[name]:
+            hint = "move your edit out of the folder, and remove the file: a module of yours may call this one"
+            yield _refused(folder / name, "it was edited since it was exported", hint)
 
 
 def _refused(path: Path, message: str, hint: str) -> Finding:
@@ -286,7 +306,7 @@ def _commands(template: _Template, folder: Path) -> tuple[str, ...]:
     return (*([upload] if template.assets else []), " ".join(deploy))
 
 
-def _filled(template: _Template, kind: ExportFormat, commands: tuple[str, ...]) -> dict[str, str]:
+def _filled(template: _Template, kind: ExportFormat, commands: tuple[str, ...], folder: Path) -> dict[str, str]:
     """Return the page of an export, and the files of its module as `terraform fmt` writes them."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415 (other commands need no Jinja)
 
@@ -300,6 +320,7 @@ def _filled(template: _Template, kind: ExportFormat, commands: tuple[str, ...]) 
         "deployed_first": template.deployed_first,
         "endpoint": one.endpoint.name,
         "environment": environment.name,
+        "folder": folder.as_posix() if folder.is_absolute() else f"./{folder.as_posix()}",
         "has_assets": bool(template.assets),
         "is_large": template.is_large,
         "kind": kind,

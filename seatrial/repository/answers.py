@@ -30,6 +30,7 @@ EXAMPLE_HOST_OWNER: Final = "example"
 _OWNER: Final = re.compile(r"@[A-Za-z0-9._/-]+|[^@\s]+@[^@\s]+")
 # What a value of an address may be that no file holds: `${TOKEN}`, which pip reads from the environment.
 VARIABLE: Final = re.compile(r"\$\{([A-Z][A-Z0-9_]*)\}")
+_PAGE: Final = r"https?://[^\s?#'\";]+"
 _GIT: Final = re.compile(r"((?:https|ssh|file)://(?:[^@/\s]+@)?[^@\s#]+)(?:@([^@\s#:]+))?")
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
@@ -156,8 +157,12 @@ class Answers:
                 yield _wrong(option, "the address holds credentials", hint)
             elif option == "--git" and self.revision is None:
                 yield _wrong(option, "it is no address of a repository", "as in https://github.com/OWNER/NAME.git@TAG")
-            elif option == "--index-url" and not re.fullmatch(r"https?://\S+", address):
-                yield _wrong(option, "it is no address of an index", "as in https://pypi.example.org/simple")
+            elif option == "--index-url" and not re.fullmatch(_PAGE, address):
+                hint = "as in https://pypi.example.org/simple, with nothing behind ? or #, which may hold a secret"
+                yield _wrong(option, "it is no address of an index", hint)
+            elif option == "--find-links" and not re.fullmatch(_PAGE if "://" in address else r"[^\s'\"$;]+", address):
+                hint = "a folder without spaces, or a page as https://wheels.example.org/seatrial/"
+                yield _wrong(option, "it is neither a folder nor the address of a page", hint)
 
 
 def _has_secret(address: str) -> bool:

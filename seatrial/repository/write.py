@@ -151,9 +151,11 @@ def text_of(file: Path) -> str | None:
     """Return a file's text; None when there is none. What is no text differs from every text."""
     if not (file.exists() or file.is_symlink()):
         return None
+    if file.exists() and not file.is_file():  # a folder, or a pipe, which nobody may write to
+        return ""
     try:
         return file.read_text(encoding="utf-8")
-    except (UnicodeDecodeError, IsADirectoryError):
+    except UnicodeDecodeError:
         return ""
 
 
@@ -222,6 +224,7 @@ def repository_files(answers: Answers, folder: Path = Path()) -> dict[str, str]:
         "connection_arn": answers.connection_arn,
         "variables": answers.variables,
         "laptop": laptop_words(answers),
+        "index_words": "" if answers.index_url is None else f"--index-url '{answers.index_url}' ",
         "install_env": "\n        env:" if answers.variables else "",
         "uses": ACTIONS,
         "python": NEWEST_PYTHON,

@@ -178,8 +178,8 @@ class PromotionSpec(FrozenModel):
     )
     accept_simulated: bool = Field(
         default=False,
-        description="Take a trial on simulated hardware as proof, which shows the pipeline and no speed: for embedded "
-        "environments in a row.",
+        description="Take a trial on simulated hardware as proof where one is needed, which shows the pipeline and no "
+        "speed. The embedded AWS takes it without.",
     )
     approval: Literal["manual", "none"] = Field(
         "none", description="`manual`: a pipeline asks a person before it deploys to this environment."

@@ -15,6 +15,8 @@ from seatrial_laptop.aws.autoscaling.scalable_targets import OPERATIONS as OF_AU
 from seatrial_laptop.aws.cloudformation.resource_types import (
     BUCKET,
     BUDGET,
+    CHANNELS,
+    HOOK,
     ROLE,
     autoscaling_types,
     service_catalog_types,
@@ -86,6 +88,8 @@ TYPES: Final = (
     *service_catalog_types(NOTHING),
     BUCKET,
     BUDGET,
+    *CHANNELS,
+    HOOK,
     ROLE,
 )
 

@@ -364,6 +364,8 @@ def test_a_waived_rail_is_told_and_a_waiver_that_ended_is_refused(seatrial: Seat
     (ended, code), (checked, check_code) = states("2020-01-31")
     assert ("SEA645" in ended, code) == (True, 2)
     assert ("SEA645" in checked, check_code) == (True, 1)
+    deployed = seatrial("deploy", SPECS[2], "-e", "dev", "--yes")  # synthesis has no clock, and takes it
+    assert ("SEA645" in deployed.stderr, deployed.returncode) == (True, 2)
     place.write_text(place.read_text().replace("models: [nobody/*]", "models: ['*']").replace('"*"', "mixtrl"))
     assert "waivers[0].endpoint: SEA646" in seatrial("validate", SPECS[2], "-e", "dev").stderr
 
@@ -391,6 +393,10 @@ def test_guard_rails_are_printed_for_guard_and_iam_with_what_they_can_not_enforc
         "max_copies",
         "models",
     ]
+    waiver = "{rail: router, endpoint: '*', reason: a, approver: ana, expires: '2020-01-31'}"
+    place.write_text(place.read_text().replace("guard_rails:\n", f"guard_rails:\n  waivers: [{waiver}]\n"))
+    ended = seatrial("guard-rails", "-e", "dev")
+    assert (guard.stdout, True) == (ended.stdout, "waiver of router for * ended on 2020-01-31" in ended.stderr)
     types = ", ".join(f"ml.c{number}.large" for number in range(10, 600))
     place.write_text(place.read_text().replace("ml.g5.12xlarge", types))
     large = seatrial("guard-rails", "-e", "dev", "--format", "iam")

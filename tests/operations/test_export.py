@@ -263,8 +263,9 @@ def test_what_only_the_cdk_publishes_is_refused(
         exported()
 
 
-def export_with(**files: str) -> Export:
-    return Export((), {name.replace("__", "/").replace("_", "."): text.encode() for name, text in files.items()}, ())
+def export_with(subject: str = "s for terraform", **files: str) -> Export:
+    contents = {name.replace("__", "/").replace("_", "."): text.encode() for name, text in files.items()}
+    return Export(subject, (), contents, ())
 
 
 def test_an_export_replaces_an_earlier_one_and_nothing_else(tmp_path: Path) -> None:
@@ -284,13 +285,26 @@ def test_an_export_replaces_an_earlier_one_and_nothing_else(tmp_path: Path) -> N
     assert ((folder / "a.json").read_text(), (folder / "c.tf").read_text()) == ("edited", "of a person")
 
 
+def test_an_interrupted_export_is_written_again_and_that_of_another_stack_is_kept(tmp_path: Path) -> None:
+    (tmp_path / "assets").mkdir()
+    (tmp_path / "assets" / "new.gz").write_text("n")
+    write_export(export_with(a_json="1", assets__new_gz="n"), tmp_path)
+    for other in ("t for terraform", "s for cloudformation"):
+        with pytest.raises(SpecError, match=f"SEA681: it holds the export of s for terraform, not of {other}"):
+            write_export(export_with(other, b_json="1"), tmp_path)
+    assert (tmp_path / "a.json").read_text() == "1"
+    (tmp_path / "nowhere").symlink_to(tmp_path / "gone")
+    with pytest.raises(SpecError, match="SEA681: it is no folder"):
+        write_export(export_with(a_json="1"), tmp_path / "nowhere")
+
+
 @pytest.mark.parametrize("name", ["../kept", "/kept", "assets/../../kept", ".git", "assets/x/../../../kept"])
 def test_a_marker_that_leads_out_of_the_folder_removes_nothing(tmp_path: Path, name: str) -> None:
     folder, kept = tmp_path / "out", tmp_path / "kept"
     folder.mkdir()
     kept.write_text("kept")
     digest = hashlib.sha256(b"kept").hexdigest()
-    (folder / ".seatrial-export.json").write_text(json.dumps({"files": {name: digest}}))
+    (folder / ".seatrial-export.json").write_text(json.dumps({"export": "s for terraform", "files": {name: digest}}))
     with pytest.raises(SpecError, match="SEA681"):
         write_export(export_with(a_json="1"), folder)
     assert kept.read_text() == "kept"

@@ -13,7 +13,7 @@ from zlib import compress, decompress
 import pytest
 import yaml
 
-from seatrial.repository.upgrade import environment_problems, planned_changes, read_record, write_changes
+from seatrial.repository.upgrade import conflicts, environment_problems, planned_changes, read_record, write_changes
 from seatrial.repository.write import RECORD
 from seatrial_base.errors import SpecError
 
@@ -136,10 +136,69 @@ def test_what_a_release_changes_is_merged_into_what_the_team_made(team: Path, up
         "cdk.json",
         "gone.txt",
     }
-    assert upgrade("--write", "--force") == (
-        0,
-        f"{team}/package.json: kept: it is no text file\n{team}: nothing to upgrade (0.1.0 to 0.1.0)\n",
-    )
+    readme_left = f"{team}/README.md: conflict: choose a side of each first\n"
+    left = f"{team}/package.json: kept: it is no text file\n{team}: nothing to upgrade (0.1.0 to 0.1.0)"
+    assert upgrade("--write", "--force") == (1, f"{readme_left}{left}, 1 with conflicts\n")
+    assert [each.rule for each in conflicts(team / "environments")] == ["SEA673"]
+    (team / "README.md").write_text(readme, encoding="utf-8")
+    assert upgrade("--write", "--force") == (0, f"{left}\n")
+    assert list(conflicts(team / "environments")) == []
+
+
+def test_links_line_ends_and_modes_stay_as_they_are(team: Path, upgrade: Upgrade) -> None:
+    makefile = (team / "Makefile").read_text(encoding="utf-8")
+    write_as_before(team, "Makefile", makefile.replace("rm -rf .venv", "rm -rf venv"))
+    old = (team / "Makefile").read_bytes().replace(b"\n", b"\r\n")
+    (team / "Makefile").write_bytes(old)
+    (team / "Makefile").chmod(0o755)
+    write_as_before(team, "cdk.json", "{}\n")
+    for name in ("README.md", "cdk.json"):
+        (team / name).rename(team / f"{name}.ours")
+    (team / "README.md").symlink_to("README.md.ours")
+    (team / "cdk.json").symlink_to("nowhere")
+    (team / "app.py").write_bytes(b"text\0")
+    code, output = upgrade("--write", "--force")
+    assert code == 0
+    assert f"{team}/cdk.json: kept: it is a link: upgrade what it leads to" in output
+    assert (team / "README.md").is_symlink()
+    assert (team / "cdk.json").is_symlink()
+    assert (team / "Makefile").read_bytes() == makefile.encode().replace(b"\n", b"\r\n")
+    assert (team / "Makefile").stat().st_mode & 0o777 == 0o755
+    assert (team / "app.py").read_bytes() == b"text\0"
+
+
+def test_a_record_can_name_no_file_of_the_team_nor_of_git(team: Path, upgrade: Upgrade) -> None:
+    for path in ("endpoints/chat.yaml", "environments/dev.yaml", ".git/config"):
+        text = (team / path).read_text(encoding="utf-8")
+        write_as_before(team, path, text)
+        code, output = upgrade("--write", "--force")
+        assert (code, "SEA671" in output, (team / path).read_text(encoding="utf-8")) == (2, True, text)
+        git(team, "checkout", "--", RECORD)
+
+
+def test_a_newer_releases_files_are_not_written_over(team: Path, upgrade: Upgrade) -> None:
+    record = json.loads((team / RECORD).read_text(encoding="utf-8"))
+    (team / RECORD).write_text(json.dumps({**record, "seatrial": "9.9.9"}), encoding="utf-8")
+    commit(team)
+    code, output = upgrade("--write")
+    assert (code, "SEA671: a newer release wrote it, 9.9.9" in output) == (2, True)
+
+
+def test_a_workflow_that_was_renamed_is_missed(team: Path, upgrade: Upgrade) -> None:
+    (team / "environments" / "qa.yaml").write_text(QA, encoding="utf-8")
+    workflows = team / ".github" / "workflows"
+    (workflows / "deploy.yml").rename(workflows / "release.yml")
+    commit(team)
+    assert upgrade("--write")[0] == 0
+    (problem,) = environment_problems(team / "environments")
+    assert (problem.rule, problem.message.partition(":")[0]) == ("SEA670", "no job deploys qa")
+
+
+def test_the_last_environment_is_not_removed(team: Path, upgrade: Upgrade) -> None:
+    for file in (team / "environments").glob("*.yaml"):
+        file.unlink()
+    code, output = upgrade()
+    assert (code, "SEA483: no environment on AWS is left" in output) == (2, True)
 
 
 def test_a_new_environment_is_red_until_the_workflows_know_it(team: Path, command_line: CommandLine) -> None:

@@ -199,6 +199,8 @@ def test_seatrial_comes_from_the_address_that_is_given(option: tuple[str, str]) 
         assert own[1].endswith("#subdirectory=packages/seatrial-base")
     # Of an index that replaces PyPI everything comes; a variable of it is a secret of each job that installs.
     assert text["requirements.txt"].startswith(lines[0] if option[0] == "index_url" else "annotated-doc==")
+    by_hand = "pip install --index-url" if option[0] == "index_url" else "pip install --constraint"
+    assert text["README.md"].count(by_hand) == 3
     workflow = text[".github/workflows/pull-request.yml"]
     wanted = 2 if "${TOKEN}" in option[1] else 0
     assert workflow.count("        run: make install\n        env:\n          TOKEN: ${{ secrets.TOKEN }}\n") == wanted
@@ -228,6 +230,11 @@ def test_wheels_of_a_folder_are_installed_by_their_hashes_alone(tmp_path: Path) 
         ("git", "https://ci:hunter2@git.example.org/a/seatrial.git"),
         ("git", "git@git.example.org:a/seatrial.git"),
         ("index_url", "pypi.example.org/wheels"),
+        ("index_url", f"{SIMPLE}?token=abcdef123456"),
+        ("find_links", f"{SIMPLE}?X-Amz-Signature=abcdef"),
+        ("find_links", f"{SIMPLE}\n--extra-index-url https://other.example.org"),
+        ("find_links", "s3://bucket/wheels"),
+        ("find_links", "my wheels"),
     ],
 )
 def test_an_address_with_a_secret_or_of_no_form_is_refused_and_not_repeated(option: str, address: str) -> None:

@@ -93,6 +93,7 @@ RAILS: dict[str, Any] = {
     "tag_values": {"stage": ["dev", "test-*"]},
 }
 PLACE: dict[str, Any] = {
+    "account": "123456789012",
     "network": {"subnet_ids": [SUBNET], "security_group_ids": [GROUP], "isolated": True},
     "kms_key_arn": KEY,
 }
@@ -134,6 +135,11 @@ BROKEN: list[tuple[str, str, object]] = [
     ("models", f"{ENVIRONMENT}/SM_VLLM_LORA_MODULES", "sql=evil/model"),
     ("models", f"{ENVIRONMENT}/SM_VLLM_SPECULATIVE_CONFIG", '{"method": "eagle", "model": "evil/model"}'),
     ("models", f"{ENVIRONMENT}/SM_VLLM_WORKER_CLS", "evil.Worker"),
+    ("models", f"{ENVIRONMENT}/SM_VLLM_SPECULATIVE_CONFIG", r'{"mod\u0065l": "evil/m"}'),
+    ("models", f"{ENVIRONMENT}/SM_VLLM_SPECULATIVE_CONFIG", '{"model": ["evil/m"]}'),
+    ("models", f"{ENVIRONMENT}/SM_VLLM_KV_TRANSFER_CONFIG", '{"kv_connector_module_path": "evil.mod"}'),
+    ("models", f"{ENVIRONMENT}/SM_VLLM_MODEL", "/dev/shm/evil"),  # noqa: S108 (refused)
+    ("models", "Model/PrimaryContainer/ModelDataUrl", f"s3://cdk-a-assets-210987654321-us-east-1/{COMMIT}.tar.gz"),
     ("models", "Model/PrimaryContainer/ModelDataUrl", "s3://theirs/model.tar.gz"),
     ("models", "Model/PrimaryContainer/ModelDataUrl", "s3://ours/../../theirs/model.tar.gz"),
     ("models", "Model/PrimaryContainer/ModelDataSource", {"S3DataSource": {"S3Uri": "s3://theirs/"}}),
@@ -142,6 +148,13 @@ BROKEN: list[tuple[str, str, object]] = [
     ("models", "Component/Specification/Container", {"ArtifactUrl": "s3://theirs/adapter.tar.gz"}),
     ("revisions", f"{ENVIRONMENT}/SM_VLLM_REVISION", "main"),
     ("revisions", f"{ENVIRONMENT}/SM_VLLM_REVISION!", None),
+    ("revisions", f"{ENVIRONMENT}/SM_VLLM_TOKENIZER_REVISION", "main"),
+    ("revisions", f"{ENVIRONMENT}/SM_VLLM_CODE_REVISION", "main"),
+    ("revisions", f"{ENVIRONMENT}/SM_VLLM_TOKENIZER", "mistralai/tok"),
+    ("revisions", f"{ENVIRONMENT}/SM_VLLM_LORA_MODULES", "sql=mistralai/lora"),
+    ("revisions", f"{ENVIRONMENT}/SM_VLLM_LORA_MODULES", '[{"name": "a", "path": "mistralai/lora"}]'),
+    ("revisions", f"{ENVIRONMENT}/SM_VLLM_SPECULATIVE_CONFIG", '{"model": "mistralai/eagle"}'),
+    ("revisions", f"{ENVIRONMENT}/SM_VLLM_SPECULATIVE_CONFIG", '{"model": "mistralai/eagle", "revision": "main"}'),
     ("remote_code", f"{ENVIRONMENT}/SM_VLLM_TRUST_REMOTE_CODE", "true"),
     ("remote_code", f"{ENVIRONMENT}/SM_VLLM_TRUST_REMOTE_CODE", ""),
     ("images", "Model/PrimaryContainer/Image", "763104351884.dkr.ecr.us-east-1.amazonaws.com/djl-inference:0.36.0"),
@@ -154,6 +167,11 @@ BROKEN: list[tuple[str, str, object]] = [
     ("output_targets", "Config/AsyncInferenceConfig/OutputConfig", {"S3FailurePath": "s3://theirs/"}),
     ("output_targets", "Config/ProductionVariants/0/CoreDumpConfig", {"DestinationS3Uri": "s3://theirs/"}),
     ("hub_token_secrets", f"{ENVIRONMENT}/HF_TOKEN", "{{resolve:secretsmanager:prod/db:SecretString:::}}"),
+    ("hub_token_secrets", f"{ENVIRONMENT}/HF_TOKEN", "hf_abc"),
+    ("hub_token_secrets", f"{ENVIRONMENT}/HF_TOKEN", "{{resolve:ssm-secure:/prod/db}}"),
+    ("hub_token_secrets", f"{ENVIRONMENT}/OTHER", "{{resolve:ssm-secure:/prod/db}}"),
+    ("max_copies", "Config/ProductionVariants/0/ManagedInstanceScaling", {"MaxInstanceCount": 50}),
+    ("max_copies", "Config/ProductionVariants/0/ServerlessConfig", {"MaxConcurrency": 200}),
     ("required_tags", "Model/Tags", TAGS[:1]),
     ("required_tags", "Config/Tags", [TAGS[0], {"Key": "team", "Value": " "}]),
     ("tag_values", "Config/Tags", [*TAGS[:2], {"Key": "stage", "Value": "finance"}]),
@@ -169,7 +187,8 @@ ALLOWED: list[tuple[str, object]] = [
     ("Component/RuntimeConfig/CopyCount", FUNCTION),
     ("Config/KmsKeyId!", None),
     (f"{ENVIRONMENT}/SM_VLLM_MODEL", "/opt/ml/model"),
-    (f"{ENVIRONMENT}/SM_VLLM_SPECULATIVE_CONFIG", '{"method": "eagle", "model": "mistralai/eagle"}'),
+    (f"{ENVIRONMENT}/SM_VLLM_SPECULATIVE_CONFIG", f'{{"model": "mistralai/eagle", "revision": "{COMMIT}"}}'),
+    (f"{ENVIRONMENT}/SM_VLLM_LORA_MODULES", '[{"name": "a", "path": "/opt/ml/model/a"}]'),
     (f"{ENVIRONMENT}/SM_VLLM_TRUST_REMOTE_CODE", "false"),
     ("Config/Tags", [TAGS[0], {"Key": "team", "Value": {"Ref": "Team"}}]),
     ("Config/Tags", [*TAGS[:2], {"Key": "stage", "Value": "test-eu"}]),
@@ -184,7 +203,8 @@ ALLOWED: list[tuple[str, object]] = [
 @by_guard
 @pytest.mark.parametrize(("rail", "path", "value"), BROKEN, ids=str)
 def test_a_template_that_breaks_a_rail_fails_its_rule_with_a_message_of_it(rail: str, path: str, value: object) -> None:
-    broken = broken_rails(changed(path, value), guard_rules(environment(**PLACE)))
+    rails = {**RAILS, "revisions": "pinned" if rail == "revisions" else "any"}
+    broken = broken_rails(changed(path, value), guard_rules(environment(rails, **PLACE)))
     assert [*broken] == [rail]
     assert all(message.startswith(f"SEA111 {rail}") and ";" in message for message in broken[rail])
     assert broken[rail]
@@ -234,8 +254,22 @@ def test_a_waived_endpoint_fails_no_rule_by_its_name_its_stack_or_its_product() 
         tagged = deepcopy(config)
         tagged["Properties"]["Tags"] = [*TAGS, {"Key": "seatrial:product", "Value": product}]
         assert [*broken_rails({"Resources": {"Config": tagged}}, rules)] == broken
+    for tags in (TAGS, []):  # neither beside another endpoint, nor by one that is not of the environment
+        beside = deepcopy(large)
+        beside["Resources"]["Endpoint"]["Properties"]["Tags"] = tags
+        if tags:
+            beside["Resources"]["Other"] = deepcopy(RESOURCES["Endpoint"])
+            beside["Resources"]["Other"]["Properties"]["EndpointName"] = "dev-other"
+        assert [*broken_rails(beside, rules)] == ["instance_types"]
     capture = changed("Config/DataCaptureConfig/DestinationS3Uri", "s3://theirs/")
     assert [*broken_rails(capture, rules)] == ["output_targets"]  # another rail is not waived
+
+
+@by_guard
+def test_a_waiver_of_engines_reaches_the_images() -> None:
+    waiver = {"rail": "engines", "endpoint": "chat", "reason": "a", "approver": "b", "expires": "2026-01-01"}
+    other = changed("Model/PrimaryContainer/Image", "763104351884.dkr.ecr.us-east-1.amazonaws.com/djl-inference:0.36.0")
+    assert broken_rails(other, guard_rules(environment({**RAILS, "waivers": [waiver]}))) == {}
 
 
 def test_every_rail_has_a_rule_or_a_reason_why_no_template_shows_it() -> None:
@@ -259,6 +293,9 @@ def test_a_policy_denies_what_requests_carry_and_allows_nothing() -> None:
             "StringEquals": {"aws:RequestedRegion": "us-east-1", **tag},
         }
         assert len(statements) == 10
+        for name in ("VpcSubnetsOther", "VpcSecurityGroupIdsOther"):
+            assert statements[name]["Action"] == ["sagemaker:CreateModel", "sagemaker:CreateEndpointConfig"]
+        assert "BoolIfExists" in statements["Isolation"]["Condition"]
         for each in statements.values():
             keys = {key for condition in each["Condition"].values() for key in condition}
             for action in each["Action"]:
@@ -282,7 +319,10 @@ def test_the_hook_judges_resources_by_the_rules_with_a_role_that_reads_them_alon
         role = roles[properties["ExecutionRole"]["Fn::GetAtt"][0]]["Properties"]
         (policy,) = role["Policies"]
         rights = [(each["Action"], each["Resource"] == "*") for each in policy["PolicyDocument"]["Statement"]]
-        assert rights == [(["s3:GetObject", "s3:GetObjectVersion"], False), ("s3:ListBucket", False)]
+        reads = [(["s3:GetObject", "s3:GetObjectVersion"], False), ("s3:ListBucket", False)]
+        assert rights == [*reads, ("kms:Decrypt", False)]
+        assert "kms:ViaService" in json.dumps(policy)
+        assert "type/hook/*" in json.dumps(role["AssumeRolePolicyDocument"])
     plain = Template.from_stack(TrialsStack(App(), environment=environment()))
     assert plain.find_resources("AWS::CloudFormation::GuardHook") == {}
 
@@ -374,6 +414,7 @@ def test_an_endpoint_for_which_every_rail_is_waived_breaks_none(write: Write) ->
         ({"approver": ""}, "guard_rails.waivers[0].approver"),
         ({"reason": " "}, "guard_rails.waivers[0].reason"),
         ({"expires": "soon"}, "guard_rails.waivers[0].expires"),
+        ({"expires": "1798675200"}, "guard_rails.waivers[0].expires"),
     ],
     ids=str,
 )
@@ -404,3 +445,36 @@ def test_new_and_prolonged_waivers_and_weaker_hooks_are_looser_rails() -> None:
     weaker = [of(enforcement={**hook, "mode": "warn"}), of(enforcement={**hook, "scope": "environment"}), of()]
     assert all(loosened_rails(of(enforcement=hook), each) for each in weaker)
     assert loosened_rails(of(), of(enforcement=hook)) == ()
+    (told,) = loosened_rails(of(), of(waivers=[WAIVER]))
+    assert told.new == '"2027-01-31: a case (approved by ana)"'
+    for field in ("reason", "approver"):
+        assert loosened_rails(of(waivers=[WAIVER]), of(waivers=[{**WAIVER, field: "x"}]))
+    assert loosened_rails(of(waivers=[WAIVER]), of(waivers=[{**WAIVER, "endpoint": "chat"}])) == ()
+    assert loosened_rails(of(models=["a/?"]), of(models=["a/*"]))
+
+
+def test_what_the_hook_takes_of_network_key_and_promotion_is_looser_without_it() -> None:
+    simulated = {"source": "dev", "accept_simulated": True}
+    strict, loose = environment({}, **PLACE, promotion={"source": "dev"}), environment({}, promotion=simulated)
+    fields = {"kms_key_arn", "network.isolated", "network.security_group_ids", "network.subnet_ids"}
+    assert {each.field for each in loosened_rails(strict, loose)} == fields | {"promotion.accept_simulated"}
+    assert loosened_rails(loose, strict) == ()
+
+
+@by_guard
+@pytest.mark.parametrize(
+    ("model", "name"), [("org/a", "HF_MODEL_REVISION"), ("gpt2", "REVISION"), ("org/a ", "SM_SGLANG_REVISION")]
+)
+def test_a_revision_counts_only_in_a_variable_that_the_container_reads(model: str, name: str) -> None:
+    template = changed(f"{ENVIRONMENT}/SM_VLLM_MODEL", model)
+    variables = template["Resources"]["Model"]["Properties"]["PrimaryContainer"]["Environment"]
+    variables[name] = variables.pop("SM_VLLM_REVISION")
+    assert [*broken_rails(template, guard_rules(environment({"revisions": "pinned"})))] == ["revisions"]
+
+
+@by_guard
+def test_a_bucket_of_the_cdk_is_no_place_of_models_where_the_account_is_unknown() -> None:
+    packaged = changed(
+        "Model/PrimaryContainer/ModelDataUrl", f"s3://cdk-a-assets-123456789012-us-east-1/{COMMIT}.tar.gz"
+    )
+    assert [*broken_rails(packaged, guard_rules(environment()))] == ["models"]

@@ -132,13 +132,14 @@ def test_a_stage_assumes_the_deploy_role_of_its_environment_and_no_other(templat
     [
         ("printf 'b\\nc\\n' > build/failed-dev; exit 50", "failed: a ", (0, "failed: a  b c \n")),
         ("touch build/failed-dev", "failed:", (0, "failed: \n")),
-        ("exit 3", "failed:", (3, "")),
+        ("exit 3", "failed:", (1, "")),
+        ("touch build/failed-dev; exit 2", "failed:", (1, "")),
     ],
 )
 def test_a_stage_ends_well_once_every_endpoint_was_tried_and_names_what_failed(
     commands: dict[str, list[str]], tmp_path: Path, make: str, before: str, expected: tuple[int, str]
 ) -> None:
-    script = "\n".join(["set -e", f"make() {{ ({make}); }}", *commands["dev"], 'echo "$FAILED"'])
+    script = "\n".join(["set -e", f"make() {{ test $1 != deploy || ({make}); }}", *commands["dev"], 'echo "$FAILED"'])
     ended = shell(script, tmp_path, BEFORE=before)
     assert ended == expected
     assert "role/seatrial-dev-deploy\ncredential_source" in (tmp_path / "build" / "aws-config").read_text(

@@ -28,6 +28,7 @@ role_arn = {}
 credential_source = EcsContainer
 region = {}
 """
+APPROVAL: Final = "Deploy to {}? The logs of Synth and of the stage before name failed checks and endpoints."
 NONE_FAILED: Final = "failed:"
 """A variable between stages has a text, also where nothing failed."""
 
@@ -89,7 +90,7 @@ class DeliveryPipeline(Construct):
             assumed_by=iam.ServicePrincipal("codebuild.amazonaws.com"),
             description=f"Deploys the endpoints of {name}: assumes the role of its account",
         )
-        before = self._failed
+        before, failed = self._failed, f"build/failed-{name}"
         profile = PROFILE.format(role_arn, environment.region).replace("\n", "\\n")
         step = pipelines.CodeBuildStep(
             f"Deploy-{name}",
@@ -98,10 +99,14 @@ class DeliveryPipeline(Construct):
             commands=[
                 f"mkdir -p build && printf '{profile}' > build/aws-config",
                 'export AWS_CONFIG_FILE=$PWD/build/aws-config AWS_PROFILE=deploy WITHOUT="${BEFORE#failed:}"',
+                # CodeBuild sets that of the pipeline, which a profile's would not replace.
+                f"export AWS_REGION={environment.region} AWS_DEFAULT_REGION={environment.region}",
                 f"make deploy ENV={name} && ended=0 || ended=$?",
                 # Without its file, what failed is unknown, and no later environment is begun.
-                f"test -f build/failed-{name} || {{ make deploy-ended ENV={name}; exit $ended; }}",
-                f"export FAILED=\"failed:$WITHOUT $(tr '\\n' ' ' < build/failed-{name})\"",
+                f"test -f {failed} || ended=unknown",
+                f"test $ended = 0 || test -s {failed} || make deploy-ended ENV={name}",
+                f"test $ended = 0 || test -s {failed}",
+                f"export FAILED=\"failed:$WITHOUT $(tr '\\n' ' ' < {failed})\"",
             ],
             env={"BEFORE": before},
             role=role,
@@ -110,7 +115,7 @@ class DeliveryPipeline(Construct):
         )
         wave = self._pipeline.add_wave(name, post=[step])
         if environment.promotion.approval == "manual":
-            approval = pipelines.ManualApprovalStep(f"Approve-{name}", comment=f"Deploy to {name}?")
+            approval = pipelines.ManualApprovalStep(f"Approve-{name}", comment=APPROVAL.format(name))
             wave.add_pre(approval)
             # What comes before the stacks of a wave, and there is none, comes at the same time as what comes after.
             step.add_step_dependency(approval)

@@ -154,6 +154,12 @@ class GuardRailHook(Construct):
             resources=[rules.bucket.arn_for_objects(rules.s3_object_key)],
         )
         lists = iam.PolicyStatement(actions=["s3:ListBucket"], resources=[rules.bucket.bucket_arn])
+        # A bootstrap with a key of its own encrypts the bucket with it; which one, a template does not know.
+        decrypts = iam.PolicyStatement(
+            actions=["kms:Decrypt"],
+            resources=[stack.format_arn(service="kms", resource="key", resource_name="*")],
+            conditions={"StringEquals": {"kms:ViaService": f"s3.{stack.region}.{stack.url_suffix}"}},
+        )
         self.role = iam.Role(
             self,
             "Role",
@@ -161,9 +167,16 @@ class GuardRailHook(Construct):
             description=f"Reads the guard rails of {environment.name}",
             assumed_by=iam.ServicePrincipal(
                 "hooks.cloudformation.amazonaws.com",
-                conditions={"StringEquals": {"aws:SourceAccount": stack.account}},
+                conditions={
+                    "StringEquals": {"aws:SourceAccount": stack.account},
+                    "ArnLike": {
+                        "aws:SourceArn": stack.format_arn(
+                            service="cloudformation", resource="type", resource_name="hook/*"
+                        )
+                    },
+                },
             ),
-            inline_policies={"Read": iam.PolicyDocument(statements=[reads, lists])},
+            inline_policies={"Read": iam.PolicyDocument(statements=[reads, lists, decrypts])},
         )
         hook = cloudformation.CfnGuardHook
         targets = [

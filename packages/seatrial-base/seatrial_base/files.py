@@ -210,16 +210,23 @@ def write_together(folder: Path, texts: Mapping[str, str | None]) -> None:
 
 
 def _replace(path: Path, new: Path, undo: ExitStack) -> None:
-    earlier = new.with_suffix(".earlier")
-    if path.exists():
-        shutil.copy2(path, earlier)
-        undo.callback(earlier.replace, path)
-    else:
-        undo.callback(path.unlink, missing_ok=True)
-    if new.exists():
-        new.replace(path)
-    else:
-        path.unlink()
+    """Put a new file in a file's place, which keeps its mode; a link stays one, and what it leads to is replaced."""
+    earlier, place = new.with_suffix(".earlier"), follow_links(path) if new.exists() else path
+    try:
+        if place.exists():
+            shutil.copy2(place, earlier)
+            undo.callback(earlier.replace, place)
+        else:
+            undo.callback(place.unlink, missing_ok=True)
+        if new.exists():
+            if place.exists():
+                new.chmod(place.stat().st_mode & 0o7777)
+            new.replace(place)
+        else:
+            place.unlink()
+    except OSError as error:
+        error.filename, error.filename2 = path.as_posix(), None  # not that of a file which is gone when it is read
+        raise
 
 
 def write_folder(folder: Path, texts: Mapping[str, str]) -> None:

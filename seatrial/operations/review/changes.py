@@ -24,10 +24,11 @@ from seatrial_lint.lint.read import read_content
 from seatrial_lint.lint.source import ConfigSource, SourceEntry
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from seatrial.operations.review.side import EndpointState
     from seatrial.specs.environment import EnvironmentSpec
+    from seatrial.specs.guardrails.limits import Waiver
     from seatrial.specs.load import LoadedSpec
 
 CONTEXT_LINES = 1
@@ -103,11 +104,35 @@ def _licences(loaded: LoadedSpec) -> Iterator[tuple[str, str]]:
 def loosened_rails(old: EnvironmentSpec, new: EnvironmentSpec) -> tuple[FieldChange, ...]:
     """Return what an environment asked of its endpoints and asks no more, or less of."""
     before, after = (dict(_asked(each)) for each in (old, new))
-    return tuple(
+    rails = (
         change
         for change in differing_fields(before, after)
         if _is_looser(change.field, json.loads(change.old or "null"), json.loads(change.new or "null"))
     )
+    return (*rails, *_new_waivers(old.guard_rails.waivers, new.guard_rails.waivers))
+
+
+def _new_waivers(old: Sequence[Waiver], new: Sequence[Waiver]) -> Iterator[FieldChange]:
+    """Yield waivers that allow more than one of before does, or have another reason or approver."""
+    before = {(each.rail, each.endpoint): each for each in old}
+    for each in new:
+        same = {"rail": each.rail, "reason": each.reason, "approver": each.approver}
+        if not any(
+            same.items() <= dict(other).items()
+            and other.expires >= each.expires
+            and _has_all(other.endpoint, each.endpoint)
+            for other in old
+        ):
+            texts = [
+                json.dumps(f"{waiver.expires}: {waiver.reason} (approved by {waiver.approver})") if waiver else None
+                for waiver in (before.get((each.rail, each.endpoint)), each)
+            ]
+            yield FieldChange(f"waivers.{each.rail} for {each.endpoint}", texts[0], texts[1])
+
+
+def _has_all(pattern: str, other: str) -> bool:
+    """Return whether a pattern has all that another has; `?` would have a `*` too, but not the texts of it."""
+    return all(fnmatchcase(other.replace("*", text), pattern) for text in ("", "**"))
 
 
 def _asked(environment: EnvironmentSpec) -> Iterator[tuple[str, str]]:
@@ -119,30 +144,32 @@ def _asked(environment: EnvironmentSpec) -> Iterator[tuple[str, str]]:
         "code": rails.code or ("refused" if listed else None),
         "images": [] if rails.images is None and rails.judges_what_is_loaded else rails.images,
         "trial": rails.required_trial.model_dump(mode="json"),
-        "waivers": {
-            f"{each.rail} for {each.endpoint}": each.expires.isoformat()
-            for each in sorted(rails.waivers, key=lambda each: each.expires)
-        },
     }
+    del stated["waivers"]
     yield from flat_fields("", stated)
     yield from flat_fields("promotion", promotion.model_dump(exclude={"source"}))
-    yield "network.isolated", json.dumps(environment.network.isolated)
+    # The hook takes them for rules, and none where there is none.
+    network, key = environment.network, environment.kms_key_arn
+    yield "network.isolated", json.dumps(network.isolated)
+    yield "network.subnet_ids", json.dumps(network.subnet_ids or None)
+    yield "network.security_group_ids", json.dumps(network.security_group_ids or None)
+    yield "kms_key_arn", json.dumps([key] if key else None)
     yield "security.permissions_boundary", json.dumps(environment.security.permissions_boundary is not None)
 
 
 def _is_looser(name: str, old: object, new: object) -> bool:
-    if name.startswith("waivers."):
-        return isinstance(new, str) and (not isinstance(old, str) or new > old)
     if isinstance(old, list) or isinstance(new, list):
         if name == "required_tags":
             return isinstance(old, list) and not set(old) <= set(new if isinstance(new, list) else ())
         # A pattern is no looser where one of before has all that it has.
         patterns = [str(each) for each in old] if isinstance(old, list) else ["*"]
         added = [str(each) for each in new] if isinstance(new, list) else ["*"]
-        return any(not any(fnmatchcase(each, pattern) for pattern in patterns) for each in added)
+        return any(not any(_has_all(pattern, each) for pattern in patterns) for each in added)
     numbers = [each for each in (old, new) if isinstance(each, int | float) and not isinstance(each, bool)]
     if not numbers:
         words = [each if isinstance(each, str) else json.dumps(each) for each in (old, new)]
+        if name == "promotion.accept_simulated":
+            words.reverse()
         return _STRICT.get(words[0], 0) > _STRICT.get(words[1], 0)
     if old is None or new is None:
         return new is None

@@ -18,8 +18,11 @@ from seatrial_base.tags import ENVIRONMENT_TAG, PRODUCT_TAG
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
+    from datetime import date
 
     from seatrial.specs.environment import EnvironmentSpec
+    from seatrial.specs.guardrails.limits import Waiver
+    from seatrial_base.catalog.engine_options import Spelling
 
 _MOST_LISTED = 8
 _CONFIG, _MODEL, _COMPONENT, _ENDPOINT = (
@@ -97,6 +100,8 @@ def guard_rules(environment: EnvironmentSpec) -> str:
         f"# The guard rails of {environment.name} for AWS CloudFormation Guard 3: edit its file, not this one.",
         *(f"# Not in a template: {name}, as {NOT_IN_TEMPLATES[name]}." for name in unenforced(environment)),
         "# What a function of a template returns is judged where a hook has it resolved.",
+        "# Not seen: what archives, images, arguments of commands and files in buckets name; whose variable it is that",
+        "# several containers read, as HF_MODEL_ID; who wrote what lies in an allowed bucket.",
     ]
     lines += [f"let {_VARIABLES[kind]} = {_selection(environment, kind, everything=is_everything)}" for kind in JUDGED]
     for rail, clauses in _CLAUSES.items():
@@ -104,6 +109,14 @@ def guard_rules(environment: EnvironmentSpec) -> str:
         if written:
             lines += ["", *_waivers(environment, rail, written)]
     return "".join(f"{line}\n" for line in lines)
+
+
+def without_ended(environment: EnvironmentSpec, today: date) -> tuple[EnvironmentSpec, tuple[Waiver, ...]]:
+    """Return an environment without the waivers whose last day is over, and those; `today` is in UTC."""
+    rails = environment.guard_rails
+    ended = tuple(each for each in rails.waivers if each.expires < today)
+    rails = rails.model_copy(update={"waivers": tuple(each for each in rails.waivers if each not in ended)})
+    return environment.model_copy(update={"guard_rails": rails}), ended
 
 
 def unenforced(environment: EnvironmentSpec) -> tuple[str, ...]:
@@ -126,23 +139,34 @@ def _selection(environment: EnvironmentSpec, kind: str, *, everything: bool) -> 
 
 
 def _waivers(environment: EnvironmentSpec, rail: str, written: Sequence[str]) -> list[str]:
-    """Return the rule of a guard rail, which a waived endpoint does not fail: by its stack, its name or its product."""
-    waived = [each.endpoint for each in environment.guard_rails.waivers if each.rail == rail]
+    """Return the rule of a guard rail, which a waived endpoint does not fail: by its stack, its name or its product.
+
+    By its name, a template as a whole is waived, as most of its resources don't say whose they are; not beside another
+    endpoint.
+    """
+    # An image may hold any engine and model: what is waived of them is waived of it.
+    rails = {rail, *(("engines", "models", "licences") if rail == "images" else ())}
+    waived = sorted({each.endpoint for each in environment.guard_rails.waivers if each.rail in rails})
     if not waived:
         return [f"rule {rail} {{", *written, "}"]
     named = f"({'|'.join(_pattern(each, '[A-Za-z0-9-]') for each in waived)})"
-    stack, endpoint = f"{rail}_stack", f"{rail}_waived"
+    stack, endpoint, other = f"{rail}_stack", f"{rail}_waived", f"{rail}_other"
     of_product = f"[ Properties.Tags !exists or Properties.Tags[ Key == '{PRODUCT_TAG}' Value == /^{named}$/ ] empty ]"
     judged = "this[ keys == 'HookContext' ][ keys == 'StackId' ]"
     there = rf"[ this == /:stack\/seatrial-{environment.name}-{named}\/.*$/ ]"
-    endpoints = f"Resources.*[ Type == '{_ENDPOINT}' Properties.EndpointName == /^{environment.name}-{named}$/ ]"
-    lines = [f"let {stack} = {judged}", f"let {endpoint} = {endpoints}"]
+    name = f"Properties.EndpointName == /^{environment.name}-{named}$/"
+    unnamed = f"Properties.EndpointName is_struct or {name.replace('==', '!=')}"
+    lines = [
+        f"let {stack} = {judged}",
+        f"let {endpoint} = %{_VARIABLES[_ENDPOINT]}[ {name} ]",
+        f"let {other} = Resources.*[ Type == '{_ENDPOINT}'\n  Properties.EndpointName !exists or {unnamed} ]",
+    ]
     for kind in _TAGGED:
         variable = _VARIABLES[kind]
         lines.append(f"let {rail}_{variable} = %{variable}{of_product}")
         written = [line.replace(f"%{variable} ", f"%{rail}_{variable} ") for line in written]
         written = [line.replace(f"%{variable}.", f"%{rail}_{variable}.") for line in written]
-    return [*lines, f"rule {rail} when %{stack}{there} empty %{endpoint} empty {{", *written, "}"]
+    return [*lines, f"rule {rail} when %{stack}{there} empty %{endpoint} empty or %{other} !empty {{", *written, "}"]
 
 
 def _message(environment: EnvironmentSpec, rail: str, what: str, mend: str) -> str:
@@ -193,7 +217,12 @@ def _max_copies(environment: EnvironmentSpec) -> Iterator[_Clause]:
         text = _message(environment, "max_copies", "too many copies", f"at most {most} of one endpoint")
         yield _Clause(_COMPONENT, ("RuntimeConfig", "CopyCount"), text, _at_most(most))
         yield _Clause(_TARGET, ("MaxCapacity",), text, _at_most(most))
-        yield _Clause(_CONFIG, (*_VARIANTS, "InitialInstanceCount"), text, _at_most(most))
+        for path, bound in {
+            ("InitialInstanceCount",): most,
+            ("ManagedInstanceScaling", "MaxInstanceCount"): 2 * most,  # an update loads as many copies again
+            ("ServerlessConfig", "/^(MaxConcurrency|ProvisionedConcurrency)$/"): most,
+        }.items():
+            yield _Clause(_CONFIG, (*_VARIANTS, *path), text, _at_most(bound))
 
 
 def _of_containers(message: str, condition: str, *path: str) -> Iterator[_Clause]:
@@ -211,13 +240,16 @@ def _variables(names: Iterable[str]) -> str:
 
 def _spelled(option: str) -> tuple[str, ...]:
     """Return the variables that mean an option of the neutral configuration to any container."""
-    rows = [row for row in all_spellings() if row.field == option]
-    return tuple({*(row.env for row in rows if row.env), *(option_env(row.key) for row in rows if row.key)})
+    return tuple({name for row in all_spellings() if row.field == option for name in _names(row)})
 
 
-def _loading(*whats: str) -> str:
+def _names(row: Spelling) -> set[str]:
+    return {each for each in (row.env, row.key and option_env(row.key)) if each}
+
+
+def _loading(*whats: str, but: Iterable[str] = ()) -> str:
     """Return the member of variables whose option names something that is loaded, in any spelling."""
-    names = {name for row in LOADING_OPTIONS.rows if row.what in whats for name in row.names} - {*_TEMPLATES}
+    names = {name for row in LOADING_OPTIONS.rows if row.what in whats for name in row.names} - {*_TEMPLATES, *but}
     prefixes = "|".join(("OPTION_", *PREFIXES.values(), NEURON_PREFIX))
     return f"/(?i)^({prefixes})?({'|'.join(sorted(names))})$/"
 
@@ -237,9 +269,10 @@ def _models(environment: EnvironmentSpec) -> Iterator[_Clause]:
         if any(fnmatchcase(row.id, pattern) for pattern in rails.models)
     ]
     patterns = [*map(_pattern, rails.models), *map(_pattern, published)]
-    # What synthesis packages of a team is in the CDK's own bucket, under the digest of its content.
-    packaged = rf"s3:\/\/cdk-[a-z0-9]+-assets-{environment.account or '[0-9]{12}'}-{place}\/[0-9a-f]+\.tar\.gz"
-    stored = _one_of([*patterns, packaged])
+    # What synthesis packages of a team is in the CDK's own bucket, under the digest of its content; without the
+    # account, the bucket could be anybody's.
+    packaged = rf"s3:\/\/cdk-[a-z0-9]+-assets-{environment.account}-{place}\/[0-9a-f]+\.tar\.gz"
+    stored = _one_of([*patterns, packaged] if environment.account else patterns)
     yield from _of_containers(text, stored, "ModelDataUrl")
     yield from _of_containers(text, stored, "ArtifactUrl")
     source = ("S3DataSource",)
@@ -262,12 +295,26 @@ def _fixed() -> list[str]:
 
 def _loaded(models: Iterable[str]) -> str:
     """Return the condition of a variable that names what is loaded: each of its parts, or each text of its JSON."""
-    plain = ["", "auto", "none", "true", "false", "vllm", r"\/[^\s,;|\"]*"]  # a path is in the image or the weights
-    named = "|".join([*plain, *(_pattern(each, r"[^\s,;|\"]") for each in models)])
+    named = "|".join([*_PLAIN, *(_pattern(each, r"[^\s,;|\"]") for each in models)])
     part = rf"([\w.-]+=)?({named})(@[\w.\/-]+)?"
-    members = "model|path|draft_model|repo|repo_id|tokenizer"
-    json = rf"(?![\s\S]*\"({members})\"\s*:\s*\"(?!({named})\"))[\[{{][\s\S]*"
+    code = r"(?![\s\S]*\"(\w*module_path|\w*_cls|auto_map)\"\s*:)"
+    json = rf"{_UNESCAPED}{code}{_no_other(named)}[\[{{][\s\S]*"
     return rf"== /^{_DOTS}({json}|{part}([\s,;|]+{part})*)$/"
+
+
+# A path is in the image or the weights, but for folders that anything may write to.
+_PLAIN = (
+    *("", "auto", "none", "true", "false", "vllm"),
+    r"\/(?![.\/]*(tmp|var\/tmp|dev|proc|run)(\/|$))[^\s,;|\"]*",
+)
+_UNESCAPED = r"(?![\s\S]*\\u)"  # an escape could hide the name of a member
+_COMMIT = "[0-9a-f]{40}"
+
+
+def _no_other(named: str) -> str:
+    """Return that no member of a JSON that names a model has another text, or a list or an object."""
+    member = r"\"(\w*_)?(model|model_id|path|repo|repo_id|tokenizer)\""
+    return rf"(?![\s\S]*{member}\s*:\s*(?=\S)(?!\"({named})\"|null|true|false|-?[0-9]))"
 
 
 def _revisions(environment: EnvironmentSpec) -> Iterator[_Clause]:
@@ -288,19 +335,60 @@ def _remote_code(environment: EnvironmentSpec) -> Iterator[_Clause]:
 def _pinned(environment: EnvironmentSpec, rail: str, condition: str) -> Iterator[_Clause]:
     """Yield that a repository of the hub has a revision that is a whole commit, where a condition holds."""
     text = _message(environment, rail, "a repository of the hub has no whole commit as its revision", "name one")
-    revisions = _variables(_spelled("revision"))
-    block = (
-        rf"when some Environment[ keys == {_variables(_spelled('model_id'))} ] == /^[\w.-]+\/[\w.-]+$/ {condition} {{",
-        f"Environment[ keys == {revisions} ] !empty",
-        "}",
-    )
+    block: list[str] = []
+    for variables, revisions in _revision_variables():
+        block += (
+            # What is neither a path nor a place is of the hub: the names of its oldest repositories have no slash.
+            rf"when some Environment[ keys == {variables} ] == /^(?!\/|s3:)[\s\S]/ {{",
+            f"Environment[ keys == {revisions} ] !empty",
+            "}",
+        )
+    judged = {
+        r"/(?i)(^|_)revision$/": rf"^{_COMMIT}$",
+        _loading("a model", but=_OWN_REVISION): rf"^({_JSON_AT_COMMITS}|{_AT_COMMITS}([\s,;|]+{_AT_COMMITS})*)$",
+        _loading("a configuration that may name a model"): rf"^({_JSON_AT_COMMITS}|(?!\s*[\[{{])[\s\S]*)$",
+    }
+    for variables, pattern in judged.items():
+        block += (
+            f"this[ keys == 'Environment' ][ keys == {variables} ] {{",
+            f"this == /{pattern}/ or this is_struct",
+            "}",
+        )
     for kind, container in _CONTAINERS:
-        yield _Clause(kind, container, text, block=block)
-        if not condition:
-            yield _Clause(kind, (*container, "Environment", revisions), text, "== /^[0-9a-f]{40}$/")
-        else:
-            commit = (f"when {condition} {{", f"Environment[ keys == {revisions} ] == /^[0-9a-f]{{40}}$/", "}")
-            yield _Clause(kind, container, text, block=commit)
+        whole = (f"when {condition} {{", *block, "}") if condition else tuple(block)
+        yield _Clause(kind, container, text, block=whole)
+
+
+# Models with variables for their revisions; the variables of another family of containers don't count.
+_OWN_REVISION = (
+    *("model", "model_id", "hf_model_id", "model_path", "model_id_or_path"),
+    *("speculative_model", "speculative_draft_model", "speculative_draft_model_path", "custom_cache_repo"),
+)
+_AT_COMMITS = rf"([\w.-]+=)?({'|'.join(_PLAIN)}|s3:[^\s,;|]*|[^\s,;|@]+@{_COMMIT})"
+_JSON_AT_COMMITS = (
+    rf"{_UNESCAPED}(?![\s\S]*revision\"\s*:\s*(?=\S)(?!\"{_COMMIT}\"|null))"
+    rf"({_no_other('|'.join(_PLAIN))}[\[{{][\s\S]*"
+    # One model with a commit beside it: in nested members they could belong to others.
+    r"|(?=[\s\S]*\"revision\"\s*:\s*\")(?![\s\S]*\"model\"[\s\S]*\"model\")"
+    r"(?![\s\S]*\"\w*(_model|path|repo|repo_id|tokenizer)\"\s*:)\{[^{}\[\]]*\}\s*)"
+)
+
+
+def _revision_variables() -> Iterator[tuple[str, str]]:
+    """Yield variables that name a model, a tokenizer or a draft, and those of its revision in the same containers."""
+    rows = all_spellings()
+    models = {name for row in rows if row.field == "model_id" for name in _names(row)}
+    pairs: dict[frozenset[str], list[str]] = {}
+    for model in sorted(models):
+        dialects = {each for row in rows if model in _names(row) for each in row.dialects}
+        ours = (row for row in rows if row.field == "revision" and dialects & {*row.dialects})
+        pairs.setdefault(frozenset(name for row in ours for name in _names(row)), []).append(model)
+    for revisions, names in pairs.items():
+        yield _variables(names), _variables(revisions)
+    for prefix in ("OPTION_", *PREFIXES.values()):
+        yield f"/^{prefix}TOKENIZER(_PATH)?$/", _variables([f"{prefix}TOKENIZER_REVISION"])
+        drafts = _variables([f"{prefix}SPECULATIVE_DRAFT_MODEL_REVISION"])
+        yield f"/^{prefix}SPECULATIVE_(DRAFT_)?MODEL(_PATH)?$/", drafts
 
 
 def _images(environment: EnvironmentSpec) -> Iterator[_Clause]:
@@ -342,9 +430,14 @@ def _hub_token_secrets(environment: EnvironmentSpec) -> Iterator[_Clause]:
     if allowed is not None:
         text = _message(environment, "hub_token_secrets", "a secret is not allowed", f"allowed: {_listed(allowed)}")
         named = "|".join(map(_pattern, allowed))
-        reference = r"\{\{resolve:secretsmanager:"
-        pattern = rf"^(?![\s\S]*{reference}(?!({named})(:SecretString|\}}\}})))"
+        secret = rf"secretsmanager:({named})(:SecretString|\}}\}})"
+        pattern = rf"^(?![\s\S]*\{{\{{resolve:(?=secretsmanager:|ssm-secure:)(?!{secret}))"
         yield from _of_containers(text, f"== /{pattern}/", "Environment", "/.*/")
+        # A hook sees the references as they are written (AWS CloudFormation User Guide, dynamic references).
+        token = rf"^(\{{\{{resolve:{secret}[\s\S]*)?$"
+        yield from _of_containers(
+            text, f"== /{token}/", "Environment", r"/(?i)^(hf|hugging_?face\w*)_(hub_)?(api_)?token$/"
+        )
 
 
 def _required_tags(environment: EnvironmentSpec) -> Iterator[_Clause]:
@@ -455,11 +548,11 @@ def _denials(environment: EnvironmentSpec) -> Iterator[_Denial]:
     if key is not None:
         given = "sagemaker:VolumeKmsKey"
         yield "Key", [config], {"ArnNotEquals": {given: key}, "Null": {given: "false"}}
-    if network.isolated:
-        yield "Isolation", [model], {"Bool": {"sagemaker:NetworkIsolation": "false"}}
+    if network.isolated:  # a request that leaves it out has no key, and no isolation
+        yield "Isolation", [model], {"BoolIfExists": {"sagemaker:NetworkIsolation": "false"}}
     for name, allowed in (("VpcSubnets", network.subnet_ids), ("VpcSecurityGroupIds", network.security_group_ids)):
         if allowed:
-            yield f"{name}Other", [model], {"ForAnyValue:StringNotEquals": {f"sagemaker:{name}": [*allowed]}}
+            yield f"{name}Other", [model, config], {"ForAnyValue:StringNotEquals": {f"sagemaker:{name}": [*allowed]}}
             yield f"{name}Missing", [model], {"Null": {f"sagemaker:{name}": "true"}}
     for index, tag in enumerate(rails.required_tags):
         yield f"Tag{index}", _CREATED, {"Null": {f"aws:RequestTag/{tag}": "true"}}

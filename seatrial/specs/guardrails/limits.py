@@ -6,7 +6,7 @@ from datetime import date
 from fnmatch import fnmatchcase
 from typing import Annotated, Literal, get_args
 
-from pydantic import Field, StringConstraints
+from pydantic import BeforeValidator, Field, StringConstraints
 
 from seatrial.specs import shapes
 from seatrial.specs.endpoint import (
@@ -68,6 +68,18 @@ OF_A_ROLLBACK = RequiredTrial(
 """What a trial must be that shall roll back: another one may pass whatever is deployed."""
 
 
+def _day(value: object) -> object:
+    """Return the day that a text names; other text stays, and is refused: a number would be read as a Unix time."""
+    try:
+        day = date.fromisoformat(f"{value}")
+    except ValueError:
+        return value
+    return day if value == day.isoformat() else value
+
+
+Day = Annotated[date, BeforeValidator(_day)]
+
+
 class Waiver(FrozenModel):
     """A guard rail that does not hold for some endpoints for some time."""
 
@@ -81,7 +93,7 @@ class Waiver(FrozenModel):
     approver: Annotated[str, StringConstraints(pattern=shapes.OWNER, max_length=128)] = Field(
         description="Who answers for it: a person or a team."
     )
-    expires: date = Field(description='Last day on which it holds, in UTC, in quotes, as `"2027-03-31"`.')
+    expires: Day = Field(description='Last day on which it holds, in UTC, in quotes, as `"2027-03-31"`.')
 
 
 class Enforcement(FrozenModel):

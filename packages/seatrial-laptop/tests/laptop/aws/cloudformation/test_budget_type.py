@@ -91,3 +91,27 @@ def test_a_guard_hook_is_kept_with_its_stack_and_judges_nothing(laptop: Laptop) 
     ]
     laptop.cloudformation.delete_stack(StackName=stack)
     assert laptop.stack_settled(stack) == "DELETE_COMPLETE"
+
+
+OF_TEAMS = "0f0e0d0c-1a2b-4c3d-8e9f-0a1b2c3d4e5f"
+
+
+def test_a_channel_of_a_chat_is_kept_with_its_stack_and_told_nothing(laptop: Laptop) -> None:
+    stack, role = laptop.name("chats"), f"arn:aws:iam::{laptop.local.account}:role/reads-alarms"
+    chats = {
+        "Slack": {"SlackWorkspaceId": "T0123456789", "SlackChannelId": "C0123456789"},
+        "MicrosoftTeams": {"TeamId": OF_TEAMS, "TeamsTenantId": OF_TEAMS, "TeamsChannelId": "19%3aabc%40thread.tacv2"},
+    }
+    resources = {
+        chat: {
+            "Type": f"AWS::Chatbot::{chat}ChannelConfiguration",
+            "Properties": {"ConfigurationName": f"{stack}-{chat}", "IamRoleArn": role, **channel},
+        }
+        for chat, channel in chats.items()
+    }
+    laptop.cloudformation.create_stack(StackName=stack, TemplateBody=json.dumps({"Resources": resources}))
+    assert laptop.stack_settled(stack) == "CREATE_COMPLETE"
+    made = laptop.cloudformation.describe_stack_resources(StackName=stack)["StackResources"]
+    assert {each["PhysicalResourceId"].rpartition("/")[2] for each in made} == {f"{stack}-{chat}" for chat in chats}
+    laptop.cloudformation.delete_stack(StackName=stack)
+    assert laptop.stack_settled(stack) == "DELETE_COMPLETE"
