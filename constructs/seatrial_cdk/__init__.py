@@ -43,6 +43,7 @@ _NAMES = {
     "vending.product_portfolio": "Offer ProductPortfolio ProjectTemplates",
 }
 _MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
+__all__ = [*_MODULES]  # noqa: PLE0604 (names, of which a type checker reads `__init__.pyi`)
 
 
 def __getattr__(name: str) -> object:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from math import inf, isfinite
 from typing import TYPE_CHECKING, Literal, get_args, overload
 
 from aws_cdk import Annotations, Duration, Size, SizeRoundingBehavior, Token
@@ -51,7 +52,7 @@ class NumberBounds:
 
     def hold(self, value: float) -> bool:
         """Return whether a value is within them."""
-        return self.low <= value and (self.high is None or value <= self.high)
+        return self.low <= value < inf and (self.high is None or value <= self.high)
 
     def __str__(self) -> str:
         return f"{self.low:g} or more" if self.high is None else f"{self.low:g} to {self.high:g}"
@@ -115,12 +116,20 @@ def in_unit(value: float | Duration | Size | None, unit: Unit, *, is_whole: bool
         hint = f"give the number of {unit}, or make it of one"
         raise SpecError.of(RULE, f"a time or size that is a token has another unit than {unit}", hint=hint) from error
     if made is None:
-        raise SpecError.of(RULE, f"{value} is not in {unit}", hint="a Duration is a time, a Size is bytes")
+        raise SpecError.of(RULE, f"{_text(value)} is not in {unit}", hint="a Duration is a time, a Size is bytes")
     if Token.is_unresolved(made):
         return made
     if made % 1 and is_whole:
         raise SpecError.of(RULE, f"{made:g} {unit} is no whole number", hint=f"give whole {unit}")
     return made if made % 1 else int(made)
+
+
+def _text(value: Duration | Size) -> str:
+    if value.is_unresolved():
+        return f"a {type(value).__name__}"
+    if isinstance(value, Duration):
+        return f"a Duration of {value.to_human_string()}"
+    return f"a Size of {value.to_mebibytes(rounding=SizeRoundingBehavior.NONE):g} MiB"
 
 
 def _measured(value: Duration | Size, unit: Unit) -> float | None:
@@ -155,7 +164,13 @@ def check_values(scope: Construct, props: Mapping[str, object | None]) -> None:
 
 
 def check_number(scope: Construct, name: str, value: float, bounds: NumberBounds) -> None:
-    """Report one number that is out of its bounds as an error of the CDK (SEA439)."""
+    """Report one number that is out of its bounds as an error of the CDK (SEA439).
+
+    Raises:
+        SpecError: SEA439 of infinity and what is no number, at which the CDK's process ends.
+    """
+    if not isfinite(value):
+        raise SpecError.of(RULE, f"{name} is {value}; it is {bounds}", where=scope.node.path)
     if not bounds.hold(value) and not Token.is_unresolved(value):
         Annotations.of(scope).add_error(f"{RULE}: {name} is {value:g}; it is {bounds}")
 
@@ -177,7 +192,7 @@ def _number(value: Duration | Size, kind: str, name: str) -> object:
     unit, measured = name.rpartition("_")[2], type(value).__name__
     known: list[Unit] = [each for each in get_args(Unit) if each == unit and measured in kind]
     try:
-        return in_unit(value, known[0]) if known else f"{value}"
+        return in_unit(value, known[0]) if known else _text(value)
     except SpecError as error:
         return error.problems[0].message
 
@@ -193,7 +208,7 @@ def _wrong(scope: Construct, name: str, props: object) -> Iterator[Finding]:
                 Finding(RULE, Place.at(scope.node.path, f"{name}.{field}.{each}"), "is no text") for each in others
             )
         elif (expected := _expected(key, kind, value)) is not None and not (
-            hasattr(value, "__jsii_type__") or (isinstance(value, (str, int, float)) and Token.is_unresolved(value))
+            hasattr(value, "__jsii_type__") or _is_token(value)
         ):
             yield Finding(RULE, Place.at(scope.node.path, f"{name}.{field}"), f"is {value!r}; it is {expected}")
 
@@ -207,11 +222,19 @@ def _expected(key: str, kind: str, value: object) -> str | None:
     if kind == "tuple[str, ...]":
         listed = isinstance(value, (tuple, list)) and all(isinstance(each, str) for each in value)
         return None if listed else "a tuple of text"
+    if isinstance(value, float) and not isfinite(value):
+        return "a finite number"
     plain, _, optional = kind.partition(" | ")
     types, text = _KINDS.get(plain, ((object,), ""))
     is_flag = isinstance(value, bool) and plain in {"int", "float"}
     fits = (isinstance(value, types) and not is_flag) or (value is None and optional == "None")
     return None if fits or optional not in {"", "None"} else text
+
+
+def _is_token(value: object) -> bool:
+    # The CDK's process ends at a number that JSON lacks.
+    is_known = isinstance(value, str) or (isinstance(value, (int, float)) and isfinite(value))
+    return is_known and Token.is_unresolved(value)
 
 
 def _refused(scope: Construct, name: str, props: object) -> Iterator[Finding]:
@@ -221,7 +244,7 @@ def _refused(scope: Construct, name: str, props: object) -> Iterator[Finding]:
             yield from _refused(scope, f"{name}.{field}", value)
         is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
         bounds = BOUNDS.get(key)
-        if bounds and is_number and not bounds.hold(value) and not Token.is_unresolved(value):  # type: ignore[arg-type]
+        if bounds and is_number and not bounds.hold(value) and not _is_token(value):  # type: ignore[arg-type]
             yield Finding(RULE, Place.at(scope.node.path, f"{name}.{field}"), f"is {value}; it is {bounds}")
         if isinstance(value, str) and (text := _wrong_text(key, value)) is not None:
             yield Finding(RULE, Place.at(scope.node.path, f"{name}.{field}"), f"is {value}; {text}")

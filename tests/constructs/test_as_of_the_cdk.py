@@ -50,6 +50,8 @@ def stack() -> Stack:
         instance_role=imported,
     )
     chat.connections.allow_from(ec2.Peer.ipv4("10.1.0.0/16"), ec2.Port.tcp(8080))
+    client = ec2.SecurityGroup.from_security_group_id(stack, "Client", "sg-client")
+    client.connections.allow_to(chat, ec2.Port.tcp(443))
     chat.apply_removal_policy(RemovalPolicy.RETAIN)
     chat.grant_describe(role)
     CopyScaling(chat, "Scaling", endpoint=chat, limits=ScalingLimits(max_capacity=2), target_concurrency_per_copy=4)
@@ -68,6 +70,7 @@ def test_what_serves_is_kept_and_nothing_else(template: Template) -> None:
         "AWS::ApplicationAutoScaling::ScalableTarget",
         "AWS::ApplicationAutoScaling::ScalingPolicy",
         "AWS::EC2::SecurityGroup",
+        "AWS::EC2::SecurityGroupIngress",
         "AWS::SageMaker::Endpoint",
         "AWS::SageMaker::EndpointConfig",
         "AWS::SageMaker::InferenceComponent",
@@ -80,6 +83,8 @@ def test_what_serves_is_kept_and_nothing_else(template: Template) -> None:
 def test_connections_open_the_security_group_of_the_containers(template: Template) -> None:
     (group,) = template.find_resources("AWS::EC2::SecurityGroup").values()
     assert [rule["CidrIp"] for rule in group["Properties"]["SecurityGroupIngress"]] == ["10.1.0.0/16"]
+    (rule,) = template.find_resources("AWS::EC2::SecurityGroupIngress").values()
+    assert (rule["Properties"]["SourceSecurityGroupId"], rule["Properties"]["FromPort"]) == ("sg-client", 443)
 
 
 def test_a_given_role_gets_the_rights_of_a_new_one(template: Template) -> None:
@@ -120,11 +125,31 @@ def test_an_endpoint_is_named_by_its_arn() -> None:
 
 
 @pytest.mark.parametrize(
-    "arn", ["chat", ELSEWHERE.replace("sagemaker", "sns"), ELSEWHERE.replace("endpoint/", "model/")]
+    "arn",
+    [
+        "chat",
+        ELSEWHERE.replace("sagemaker", "sns"),
+        ELSEWHERE.replace("endpoint/", "model/"),
+        ELSEWHERE.replace("210987654321", "2222"),
+        ELSEWHERE.replace("/chat", "/a_b c"),
+        None,
+    ],
 )
 def test_what_is_no_arn_of_an_endpoint_is_refused(arn: str) -> None:
     with pytest.raises(SpecError, match="SEA439"):
         LlmEndpoint.from_endpoint_arn(Stack(App(), "S"), "Chat", arn)
+
+
+def test_a_right_to_nothing_is_refused_at_the_call() -> None:
+    stack = Stack(App(), "S")
+    with pytest.raises(SpecError, match="SEA439"):
+        LlmEndpoint.from_endpoint_name(stack, "Chat", "chat").grant(iam.User(stack, "User"))
+
+
+def test_all_names_are_imported_together() -> None:
+    names: dict[str, object] = {}
+    exec("from seatrial_cdk import *", names)  # noqa: S102 (there is no star in a function)
+    assert names["LlmEndpoint"] is LlmEndpoint
 
 
 def stack_with(instances: VariantInstances, copies: ComponentCopies, limits: ScalingLimits) -> Stack:
@@ -184,7 +209,8 @@ def test_every_time_and_size_of_an_argument_is_taken_from_the_cdk_too() -> None:
 WRONG: Mapping[str, tuple[dict[str, object], str]] = {
     "a part of a unit": ({"startup_timeout_s": Duration.millis(90_500)}, "90.5 s is no whole number"),
     "a size as a time": ({"startup_timeout_s": Size.gibibytes(2)}, "a whole number"),
-    "a time as a size": ({"volume_size_gb": Duration.minutes(2)}, "a whole number"),
+    "a time as a size": ({"volume_size_gb": Duration.minutes(2)}, "a Duration of 2 minutes'; it is a whole number"),
+    "no number": ({"initial_count": float("nan")}, "is nan; it is a finite number"),
     "a time as a count": ({"initial_count": Duration.minutes(2)}, "a whole number"),
 }
 

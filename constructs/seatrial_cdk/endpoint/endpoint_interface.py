@@ -8,22 +8,23 @@ from typing import TYPE_CHECKING
 import jsii
 from aws_cdk import Aspects, CfnResource, Duration, Environment, IAspect, Names, RemovalPolicy, Stack, Tags
 from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
+from seatrial_base.errors import SpecError
 from seatrial_base.tags import ENVIRONMENT_TAG
 from seatrial_cdk.endpoint.container_network import ContainerNetwork, connections_of, refuse_parts_of_no_vpc
 from seatrial_cdk.endpoint.variant_instances import VARIANT_NAME
 from seatrial_cdk.place import TOKEN_MARKER, StackPlace, stack_environment
 from seatrial_cdk.policy import acknowledge_wildcards
-from seatrial_cdk.value_checks import check_values, in_unit
+from seatrial_cdk.value_checks import RULE, check_values, in_unit
 from seatrial_load.client.connection import openai_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from aws_cdk import aws_ec2 as ec2
     from aws_cdk import aws_kms as kms
     from constructs import IConstruct
 
@@ -133,7 +134,14 @@ class ILlmEndpoint(Construct):
         return grant.combine(allow_bearers(grantee)) if openai else grant
 
     def grant(self, grantee: iam.IGrantable, *actions: str) -> iam.Grant:
-        """Allow actions on the endpoint and its inference component, of what serves now."""
+        """Allow actions on the endpoint and its inference component, of what serves now.
+
+        Raises:
+            SpecError: SEA439 without actions, which IAM refuses.
+        """
+        if not actions:
+            hint = 'as in grant(role, "sagemaker:UpdateEndpoint")'
+            raise SpecError.of(RULE, "grant has no actions", where=self.node.path, hint=hint)
         arns = [arn for arn in (self.endpoint_arn, self.inference_component_arn) if arn is not None]
         return iam.Grant.add_to_principal(grantee=grantee, actions=[*actions], resource_arns=arns)
 
@@ -257,6 +265,7 @@ def allow_reading_alias(scope: Construct, grantee: iam.IGrantable, alias_name: s
     return iam.Grant.add_to_principal(grantee=grantee, actions=["ssm:GetParameter"], resource_arns=[alias])
 
 
+@jsii.implements(ec2.IConnectable)
 class DefinedEndpoint(ILlmEndpoint):
     """An endpoint that this app defines: its names, its network, its tag.
 
@@ -308,13 +317,18 @@ class DefinedEndpoint(ILlmEndpoint):
             Tags.of(self).add(ENVIRONMENT_TAG, environment)
         refuse_parts_of_no_vpc(self, vpc, vpc_subnets, security_groups)
 
-    @cached_property
+    @property
+    @jsii.member(jsii_name="connections")  # the CDK's process reads it, as of a security group's `allow_to`
     def connections(self) -> ec2.Connections:
         """What connects to the containers, and they to others, by their security groups; as of Lambda's functions.
 
         Raises:
             SpecError: SEA449 without a VPC.
         """
+        return self._connections
+
+    @cached_property
+    def _connections(self) -> ec2.Connections:
         return connections_of(self, self.network)
 
     def apply_removal_policy(self, policy: RemovalPolicy) -> None:

@@ -374,7 +374,7 @@ class LlmEndpoint(ComponentEndpoint, SpecEndpoint):
             SpecError: SEA439 when it is no ARN of an endpoint.
         """
         if not Token.is_unresolved(endpoint_arn) and not re.fullmatch(
-            r"arn:[^:]+:sagemaker:[^:]+:[^:]+:endpoint/[^/:]+", endpoint_arn
+            r"arn:[^:]+:sagemaker:[a-z0-9-]+:[0-9]{12}:endpoint/[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}", f"{endpoint_arn}"
         ):
             hint = "write arn:PARTITION:sagemaker:REGION:ACCOUNT:endpoint/NAME"
             raise SpecError.of("SEA439", f"{endpoint_arn} is no ARN of an endpoint", where=construct_id, hint=hint)
