@@ -433,7 +433,7 @@ def _hub_token_secrets(environment: EnvironmentSpec) -> Iterator[_Clause]:
         secret = rf"secretsmanager:({named})(:SecretString|\}}\}})"
         pattern = rf"^(?![\s\S]*\{{\{{resolve:(?=secretsmanager:|ssm-secure:)(?!{secret}))"
         yield from _of_containers(text, f"== /{pattern}/", "Environment", "/.*/")
-        # A hook sees the references as they are written (AWS CloudFormation User Guide, dynamic references).
+        # Taken for granted: a hook sees references as they are written. No account has been asked.
         token = rf"^(\{{\{{resolve:{secret}[\s\S]*)?$"
         yield from _of_containers(
             text, f"== /{token}/", "Environment", r"/(?i)^(hf|hugging_?face\w*)_(hub_)?(api_)?token$/"
