@@ -363,6 +363,7 @@ def test_what_can_not_be_used_is_named_before_anything_is_sent(
 
 def test_interrupted_it_says_so_and_leaves_nothing_behind(project: Path, origin: str) -> None:
     OpenAI.asked.clear()
+    OpenAI.may_answer.clear()  # the end of another server sets it
     command = [sys.executable, "-m", "seatrial.cli", "bench", "--url", f"{origin}/silent", "--levels", "2"]
     process = subprocess.Popen(
         [*command, "--workers", "2", "-o", "page"],
@@ -395,6 +396,7 @@ def test_a_trial_that_is_ended_keeps_what_it_had_measured(
 ) -> None:
     """The first request, the warm-up and the first level take up to 30; the second level is answered in part."""
     OpenAI.asked.clear()
+    OpenAI.may_answer.clear()  # the end of another server sets it
     OpenAI.answers = count()
     options = ["--levels", "1,2", "--gate", "2", "--requests", "16", "--workers", "2", "--output-tokens", f"{TOKENS}"]
     process = subprocess.Popen(

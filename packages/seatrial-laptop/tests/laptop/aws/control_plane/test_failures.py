@@ -147,8 +147,8 @@ def test_a_component_without_room_is_created_until_there_is_room_or_its_time_is_
     host(stub, ManagedInstanceScaling={**MANAGED, "MaxInstanceCount": 1})
     component(stub)
     longest = {"ContainerStartupHealthCheckTimeoutInSeconds": 600}
+    since_s = stub.cloud.clock.now_s()  # before the call: the component's own time begins within it
     stub.call("CreateInferenceComponent", **ask("candidate", "one", **longest))
-    since_s = stub.cloud.clock.now_s()
     until(lambda: stub.cloud.clock.now_s() > since_s + 300, "300 virtual seconds")
     record = stub.cloud.store.need(Kind.INFERENCE_COMPONENT, "candidate")
     assert record.status is Status.CREATING
