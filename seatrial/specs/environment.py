@@ -380,7 +380,7 @@ def _addressee(name: FieldPath, channel: object) -> object:
 
 
 def _notify(fields: Fields) -> Iterator[Finding]:
-    """Yield entries that notify nobody or twice, channels where Chatbot is not, and more topics than an alarm has."""
+    """Yield entries that notify nobody or twice, and channels where Chatbot is not."""
     document, region = fields.document, str(fields.written("region"))
     alarms: Alarms = fields.value("alarms")
     others: dict[tuple[Audience, object], str] = {(EVERYONE, alarms.topic_arn): "alarms.topic_arn"}
@@ -399,6 +399,11 @@ def _notify(fields: Fields) -> Iterator[Finding]:
                 if (other := others.setdefault((audience, addressee), here)) != here:
                     who = " ".join(audience).strip() if audience != EVERYONE else "every endpoint"
                     yield document.problem((*path, *name), "SEA662", f"{other} has it for {who} too", "leave one out")
+
+
+def _topics(fields: Fields) -> Iterator[Finding]:
+    """Yield that an alarm would notify more topics than it has actions."""
+    alarms: Alarms = fields.value("alarms")
     named = named_audiences(alarms)
     teams, endpoints = (["", *(name for kind, name in named if kind == wanted)] for wanted in ("team", "endpoint"))
     for team, endpoint in product(teams, endpoints):
@@ -408,7 +413,7 @@ def _notify(fields: Fields) -> Iterator[Finding]:
         if (count := len({alarms.topic_arn or EVERYONE, *notified[1:], *given})) > MOST_ACTIONS:
             who = f"an alarm of {endpoint or 'an endpoint'}{f' of team {team}' if team else ''}"
             message = f"{who} would notify {count} topics; CloudWatch takes {MOST_ACTIONS}"
-            yield document.problem(("alarms", "notify"), "SEA663", message, "leave out entries with topic_arn")
+            yield fields.document.problem(("alarms", "notify"), "SEA663", message, "leave out entries with topic_arn")
             return
 
 
@@ -570,6 +575,7 @@ RULES: tuple[Rule, ...] = (
     lambda fields: _vending_tags(fields.document),
     lambda fields: _elsewhere(fields.document),
     _notify,
+    _topics,
     needs(
         "SEA108",
         is_set("observability.budget_emails"),
